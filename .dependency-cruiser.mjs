@@ -93,10 +93,10 @@ export default {
       {
         path: '^src/',
         pathNot:
-          '^src/(cli/client/sse-parser|http/worked-time|machines/(agent/call-in-words|message-of|patch-name|phase)|actors/store/rows/snapshot-data)\\.ts$',
+          '^src/(cli/client/sse-parser|http/worked-time|machines/(agent/call-in-words|conflict-words|message-of|patch-name|phase|plural)|actors/store/rows/snapshot-data)\\.ts$',
         dependencyTypesNot: ['type-only'],
       },
-      'The page runs in a browser: it takes types from src, and seven files that need nothing.',
+      'The page runs in a browser: it takes types from src, and nine files that need nothing.',
     ),
     error(
       'programs-know-no-page',

@@ -18,6 +18,7 @@ import {
   type MergeQueuePorts,
 } from './engine/merging/merge-queue.ts';
 import { createTrainProof } from './engine/merging/prove-train.ts';
+import { createMergeRadar, type MergeRadar } from './engine/merging/radar.ts';
 import { sendsBack, withRework } from './engine/merging/rework.ts';
 import type { SlotUse } from './engine/queries/explain.ts';
 import { createHeldFolders } from './engine/servers/held-folders.ts';
@@ -350,6 +351,24 @@ const timedPorts = (ports: SystemPorts) => {
   };
 };
 
+/** The work of attempts, with what the queue of merges and the radar know of it. */
+const createWorkReads = (
+  settings: () => Settings,
+  { workspace, now, log }: SystemPorts,
+  { journal, attempts, host }: Parts,
+  merges: MergeQueue,
+) => {
+  const radar = createMergeRadar({
+    ...{ journal, now, log },
+    look: workspace.radar,
+    mode: () => settings().landing.radar,
+    note: attempts.agents.note,
+  });
+  const { isPending } = host.live;
+  const { contextOf } = host.views;
+  return { radar, workOf: radar.withSeen(withRework(merges.workOf, { isPending, contextOf })) };
+};
+
 const hostWorkflows = (
   { tracker, store, workspace, workflows, now, log }: SystemPorts,
   { root, journal, node }: Parts,
@@ -394,6 +413,7 @@ interface LivingParts {
   readonly invoked: Tasks['invoked'];
   readonly tasks: TaskStart;
   readonly merges: MergeQueue;
+  readonly radar: MergeRadar;
   readonly watch: ReturnType<typeof watchTracker>;
   readonly workflows: ReturnType<typeof hostWorkflows>;
 }
@@ -402,7 +422,7 @@ interface LivingParts {
 const createLife = (
   ports: SystemPorts,
   parts: Parts,
-  { commands, invoked, merges, tasks, watch, workflows }: LivingParts,
+  { commands, invoked, merges, radar, tasks, watch, workflows }: LivingParts,
 ): Pick<System, 'start' | 'drain' | 'stop' | 'notLoaded'> => {
   const { log } = ports;
   const { journal, supervisor, attempts, lease, sharing, caps } = parts;
@@ -449,6 +469,7 @@ const createLife = (
     },
     stop: async () => {
       stopMergeWatch();
+      radar.stop();
       await sharing?.slots.stop();
       if (sharing !== null)
         await withTimeout(sharing.calls.stop(), stopMs, 'a call of another server').catch(() => {});
@@ -512,6 +533,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
   const watch = watchTracker(settings, ports, parts, commands);
   const slotUse = (): SlotUse => slotUseOf(supervisor.snapshot());
   const runRules = createExecuteChecks(settings, backends, parts.budgets, now);
+  const { radar, workOf } = createWorkReads(settings, ports, parts, merges);
 
   const service = createTaskService({
     tracker,
@@ -525,10 +547,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     now,
     workspace: {
       ...ports.workspace,
-      workOf: withRework(merges.workOf, {
-        isPending: host.live.isPending,
-        contextOf: host.views.contextOf,
-      }),
+      workOf,
     },
     merges,
     proof,
@@ -538,7 +557,9 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
   });
   const workflows = hostWorkflows(ports, parts, { service, reports, settings });
   const routed = routeToServers(ports, parts, service, workflows.service);
-  const life = createLife(ports, parts, { commands, invoked, merges, tasks, watch, workflows });
+  const life = createLife(ports, parts, {
+    ...{ commands, invoked, merges, radar, tasks, watch, workflows },
+  });
 
   return {
     service: routed.service,

@@ -96,6 +96,7 @@ const settingsFor = (plan: Plan): Settings => {
       onConflict: 'ask',
       onRed: 'ask',
       maxRounds: 2,
+      radar: 'show',
     },
     setup: null,
     idleMs: 1_800_000,

@@ -124,6 +124,7 @@ export const landingDefaults: Settings['landing'] = {
   onConflict: 'ask',
   onRed: 'ask',
   maxRounds: 2,
+  radar: 'show',
 };
 
 /** The settings of a server without a configuration. */

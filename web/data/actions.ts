@@ -1,4 +1,3 @@
-import { signal } from '@preact/signals';
 import { type Skipped, whySkipped } from '../model/skipped.ts';
 import { request } from './call.ts';
 import { readDetails } from './details.ts';
@@ -46,40 +45,20 @@ export const changeAll = async (
 
 interface Merged {
   readonly status: 'merged' | 'nothing' | 'conflict';
-  readonly attempt: number;
   /** Of a conflict. */
   readonly files?: readonly string[];
   readonly why?: string;
-  readonly moved_on?: true;
-  readonly same_lines?: true;
 }
-
-const conflicts = signal<ReadonlyMap<string, Merged>>(new Map());
-
-/** Why the latest attempt could not be merged, when that was tried on this page. */
-export const conflictOf = ({ task_id, attempt }: TaskView): Merged | null => {
-  const found = conflicts.value.get(task_id);
-  return found?.attempt === attempt ? found : null;
-};
 
 interface Updated {
   readonly status: string;
   readonly message?: string;
 }
 
-/** What came of the last merge of a task. */
-const note = (task_id: string, merged?: Merged): void => {
-  const all = new Map(conflicts.value);
-  if (merged?.status === 'conflict') all.set(task_id, merged);
-  else all.delete(task_id);
-  conflicts.value = all;
-  readDetails([task_id]);
-};
-
 /** @throws when it conflicts: nothing was changed then */
-export const merge = async ({ task_id }: TaskView, squash: boolean): Promise<void> => {
-  const merged = await call<Merged>('merge', { task_id, ...(squash ? { squash } : {}) });
-  note(task_id, merged);
+export const merge = async ({ task_id }: TaskView): Promise<void> => {
+  const merged = await call<Merged>('merge', { task_id });
+  readDetails([task_id]);
   if (merged.status === 'conflict')
     throw new Error(
       `Not merged, nothing was changed: ${merged.why} ${merged.files?.join(', ') ?? ''}`,
@@ -89,7 +68,7 @@ export const merge = async ({ task_id }: TaskView, squash: boolean): Promise<voi
 /** Brings the user's branch into the work; another attempt goes on with what conflicts or fails. */
 export const update = async ({ task_id }: TaskView): Promise<void> => {
   const { status, message } = await call<Updated>('update', { task_id });
-  note(task_id);
+  readDetails([task_id]);
   if (status === 'refused') throw new Error(`Not updated: ${message}`);
 };
 

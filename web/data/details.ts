@@ -41,7 +41,9 @@ export const readDetails = (ids: Iterable<string>): void => {
 export const readWorkOfEnded = (): void => {
   for (const id of asked.keys()) if (!tasks.value.has(id)) asked.delete(id);
   const ended = [...tasks.value.values()]
-    .filter(({ status, attempt }) => attempt > 0 && (status === 'complete' || status === 'failed'))
+    .filter(
+      ({ status, attempt }) => attempt > 0 && ['complete', 'failed', 'started'].includes(status),
+    )
     .filter((task) => asked.get(task.task_id) !== stampOf(task))
     .sort((one, other) => (one.updated_at < other.updated_at ? 1 : -1))
     .slice(0, endedAtMost);

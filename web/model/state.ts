@@ -1,3 +1,4 @@
+import { conflictWords } from '../../src/machines/conflict-words.ts';
 import { budgetInReason, phaseInWords } from '../../src/machines/phase.ts';
 import type { Activity, Tasks, TaskView } from '../data/tasks.ts';
 import type { IconName } from '../parts/icon.tsx';
@@ -202,7 +203,9 @@ const wholeWhy = (task: TaskView, activity: Activity | undefined, all: Tasks): s
 /** One sentence: why the task is where it is. */
 export const whyOf = (task: TaskView, activity: Activity | undefined, all: Tasks): string => {
   const why = wholeWhy(task, activity, all);
-  return oneLine(why.length > whyAtMost ? `${why.slice(0, whyAtMost)} …` : why);
+  const shown = why.length > whyAtMost ? `${why.slice(0, whyAtMost)} …` : why;
+  const conflicts = task.work?.conflicts_with;
+  return oneLine(conflicts === undefined ? shown : `${shown}; ${conflictWords(conflicts)}`);
 };
 
 /** When a question was asked, also over restarts, or when the task changed last (epoch ms). */

@@ -100,6 +100,7 @@ export interface Session {
   readonly keepWork: KeepWork;
   /** Messages for the next turn that is new; given once. */
   readonly takeNotes: () => readonly string[];
+  readonly addNote: (text: string) => void;
 }
 
 interface SessionInput {
@@ -168,6 +169,9 @@ export const createSession = (input: SessionInput, first: string): Session => {
     mcp,
     keepWork,
     conversation: rebuildConversation(first, input),
+    addNote: (text) => {
+      notes = [...notes, text];
+    },
     takeNotes: () => {
       const taken = notes;
       notes = [];

@@ -222,6 +222,8 @@ export interface AgentTurns {
   think(input: ThinkInput, signal: AbortSignal): Promise<Thought>;
   compact(input: CompactInput, signal: AbortSignal): Promise<Compacted>;
   act(input: ActInput, signal: AbortSignal): Promise<Acted>;
+  /** Says something before the next turn that is new. */
+  note(key: AttemptKey, text: string): void;
   /** Resolves when nothing that the attempt started runs any more. */
   forget(key: AttemptKey): Promise<void>;
   /** As `forget`, of every attempt. */
@@ -299,6 +301,7 @@ export const createAgentTurns = (ports: TurnPorts): AgentTurns => {
     think: (input, signal) => think(sessionOf(input), input, signal),
     compact: (input, signal) => compact(sessionOf(input), input, signal),
     act: (input, signal) => act(sessionOf(input), input, signal),
+    note: (key, text) => sessions.get(key)?.addNote(text),
     forget,
     forgetAll: async () => void (await Promise.all([...sessions.keys()].map(forget))),
   };

@@ -89,7 +89,7 @@ const reviewViewSchema = z.strictObject({
     .describe('in the order in which they were given'),
 });
 
-/** The saved changes of the latest attempt, on a branch. */
+/** The changes of the latest attempt: saved on a branch, or of an attempt at work so far. */
 const workSchema = z.strictObject({
   branch: z
     .string()
@@ -115,6 +115,10 @@ const workSchema = z.strictObject({
     .array(z.strictObject({ task_id: z.string(), branch: z.string(), files: z.array(z.string()) }))
     .optional()
     .describe('work of other tasks that it began without, since it conflicted'),
+  conflicts_with: z
+    .array(z.strictObject({ task_id: z.string(), paths: z.array(z.string()) }))
+    .optional()
+    .describe('unmerged work of other tasks that it will conflict with, and the files'),
   merge: z
     .strictObject({
       state: z

@@ -215,6 +215,27 @@ export interface KeyedAttempt extends NamedAttempt {
   readonly key: string;
 }
 
+/** Unmerged work as the radar saw it last, and the work of others that it will conflict with. */
+export interface SeenWork {
+  readonly attempt: number;
+  readonly isLive: boolean;
+  readonly size: {
+    readonly files: number;
+    readonly insertions: number;
+    readonly deletions: number;
+  };
+  readonly conflicts: readonly { readonly task_id: TaskId; readonly paths: readonly string[] }[];
+}
+
+/**
+ * Looks again at the folders of attempts that are at work, and at all other unmerged work it knows of.
+ * @returns all that it knows now; @throws when git cannot merge, or the signal aborts
+ */
+export type Radar = (
+  changed: readonly NamedAttempt[],
+  signal: AbortSignal,
+) => Promise<ReadonlyMap<TaskId, SeenWork>>;
+
 /** Puts the folder of an attempt, as a step left it, where other servers can take it. */
 export type KeepFolder = (
   attempt: NamedAttempt,
@@ -286,6 +307,8 @@ export interface Workspace extends WorkspaceReads, WorkspaceMerges {
    * unless the agent changes it afterwards. In a folder that attempts share it is not told apart.
    */
   asCheck<Result>(attempt: AttemptInput, run: () => Promise<Result>): Promise<Result>;
+  /** Null where agents share one folder. */
+  readonly radar: Radar | null;
   /** Files of a running attempt that began with conflict markers and still have them. */
   unresolved(attempt: NamedAttempt): Promise<readonly string[]>;
   /** Runs `work` that changes files. In a folder that attempts share, one at a time. */

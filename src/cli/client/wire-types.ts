@@ -169,6 +169,11 @@ export interface Task {
       readonly branch: string;
       readonly files: readonly string[];
     }[] | undefined;
+    /** unmerged work of other tasks that it will conflict with, and the files */
+    readonly conflicts_with?: readonly {
+      readonly task_id: string;
+      readonly paths: readonly string[];
+    }[] | undefined;
     /** its merge; absent: nobody asked for one */
     readonly merge?: {
       /** in the queue of merges (waiting, testing), or what came of it */

@@ -147,6 +147,7 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
       onConflict: merge.on_conflict,
       onRed: merge.on_red,
       maxRounds: merge.max_rounds,
+      radar: merge.radar,
     },
     setup: setupFrom(workspace.setup),
     idleMs: agent.idle_timeout_seconds * 1_000,

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { requireId } from '../../actors/engine/queries/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { conflictWords } from '../../machines/conflict-words.ts';
 import { describeFailure } from '../../machines/describe-failure.ts';
 import type { SlotGuard } from '../../machines/supervisor/slot-guards.ts';
 import type { RunGuard } from '../../machines/task/run-guards.ts';
@@ -269,6 +270,10 @@ const explanationSchema = z.looseObject({
 type Explained = z.infer<typeof explanationSchema>;
 type WriteLine = (start: string, text: string) => void;
 
+const explainConflicts = ({ work }: TaskView, line: WriteLine): void => {
+  if (work?.conflicts_with !== undefined) line('  ', conflictWords(work.conflicts_with));
+};
+
 /** A task that is over is held up by nothing: its guards say nothing about it. */
 const explainEnd = (
   { reason, request_reason }: Explained,
@@ -286,6 +291,7 @@ const explainEnd = (
   if (to !== undefined) line('  ended ', `${clockText(to, Date.now())}${tookText(task)}`);
   const merge = status === 'complete' ? workWords(task.work) : null;
   if (merge !== null) line('  ', merge);
+  explainConflicts(task, line);
   for (const step of nextSteps(task)) line('', step);
 };
 
@@ -305,6 +311,7 @@ const explainState = (explained: Explained, task: TaskView, line: WriteLine): vo
       '  works without ',
       `${task_id} (${branch}), which conflicts in ${files.join(', ') || 'no file'}`,
     );
+  explainConflicts(task, line);
   if (deadline !== null && parked === undefined)
     line('  until ', `${clockText(deadline, Date.now())} at the latest`);
   // No guard of a run holds up what a person does.

@@ -95,6 +95,20 @@ test('a task that was closed by hand after a failed attempt has no time of work,
 
 const work = { branch: 'agent/bd-a1b2/1', commit: 'c', files: 1, insertions: 1, deletions: 0 };
 
+test('work that will conflict is named with its files, also while an agent is at it', () => {
+  const { files, insertions, deletions } = work;
+  const paths = ['src/a.js', 'src/b.js', 'src/c.js', 'src/d.js'];
+  const text = shown({
+    ...{ status: 'started', phase: 'thinking', attempt: 1 },
+    work: { files, insertions, deletions, conflicts_with: [{ task_id: 'bd-7', paths }] },
+  });
+
+  expect(text).toMatch(/^ {2}changes +1 file \+1 -0 so far$/m);
+  expect(text).toMatch(
+    /^ {2}conflict +will conflict with bd-7 in src\/a.js, src\/b.js, src\/c.js and 1 more$/m,
+  );
+});
+
 test('work that changed nothing, or is merged, is not to be merged', () => {
   const over = { status: 'complete', phase: 'complete', attempt: 1 };
 

@@ -1,4 +1,6 @@
 import { changeTask, update } from '../../data/actions.ts';
+import { tasks } from '../../data/tasks.ts';
+import { whyOf } from '../../model/state.ts';
 import { Button } from '../../parts/button.tsx';
 import { Cause } from '../../parts/cause.tsx';
 import { MergeButton } from '../../parts/merge-button.tsx';
@@ -41,6 +43,9 @@ export const Failed = ({ task, fail }: AskedProps) => (
 export const ReadyToMerge = ({ task, fail }: AskedProps) => {
   return (
     <>
+      {task.work?.merge?.message !== undefined && (
+        <p class="asked">{whyOf(task, undefined, tasks.value)}</p>
+      )}
       {task.result !== undefined && <Prose kind="asked" text={task.result} />}
       <div class="actions">
         {task.work?.merge?.state === 'refused' && (

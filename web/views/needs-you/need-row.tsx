@@ -1,5 +1,4 @@
 import { useSignal } from '@preact/signals';
-import { conflictOf } from '../../data/actions.ts';
 import { now } from '../../data/now.ts';
 import { type TaskView, tasks } from '../../data/tasks.ts';
 import { age, clock, money, numbered } from '../../model/format.ts';
@@ -60,19 +59,14 @@ export const Asked = ({ task, fail }: { task: TaskView; fail: (message: string) 
 
 export const NeedRow = ({ task, holds }: { task: TaskView; holds: number }) => {
   const problem = useSignal<string | null>(null);
-  const conflict = conflictOf(task);
   const { icon, tone, word } = lookOf(task);
-  const shown =
-    conflict?.same_lines === true
-      ? { icon: 'conflict' as const, tone: 'fail', word: 'Conflict' }
-      : { icon, tone, word };
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: j and k move the focus from row to row
     <li class="need" tabIndex={0} data-stop={task.task_id}>
-      <Icon name={shown.icon} tone={shown.tone} />
+      <Icon name={icon} tone={tone} />
       <div>
         <p class="need-head">
-          <span class={`kind tone-${shown.tone}`}>{shown.word}</span>
+          <span class={`kind tone-${tone}`}>{word}</span>
           <a class="title" href={taskPath(task.task_id)}>
             {task.title}
           </a>

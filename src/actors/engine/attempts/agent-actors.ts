@@ -144,6 +144,8 @@ export interface AgentActors {
   forget(key: AttemptKey): void;
   /** Ends what the attempts of this process started beside their calls. */
   forgetAll(): Promise<void>;
+  /** Says something to an agent of our own loop before its next turn. */
+  note: AgentTurns['note'];
   emit(key: Key, type: EventType, data: unknown): void;
   environmentOf(key: Key): Readonly<Record<string, string>>;
   networkOf: NetworkOf;
@@ -360,6 +362,7 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
       await turns.forgetAll();
       surroundings.closeNetworks();
     },
+    note: turns.note,
     emit,
     environmentOf,
     networkOf,

@@ -49,6 +49,8 @@ export interface MergeSettings {
   readonly onConflict: 'ask' | 'resolve';
   readonly onRed: 'ask' | 'send_back';
   readonly maxRounds: number;
+  /** Conflicts to come: shown to people, also told to the agents, or not looked for. */
+  readonly radar: 'off' | 'show' | 'tell';
 }
 
 /** Values from the configuration; replaced as a whole while the server runs. */

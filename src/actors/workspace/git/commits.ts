@@ -113,7 +113,7 @@ export interface MergedTree {
  * The merge attributes (such as `merge=union`) at the top of our side. They name built-in drivers,
  * never a program.
  */
-const mergeAttributes = async (
+export const mergeAttributes = async (
   { git, temporary }: GitDirs,
   ours: string,
 ): Promise<readonly string[]> => {

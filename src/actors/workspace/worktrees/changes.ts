@@ -90,25 +90,39 @@ const countsIn = (numstat: string) => {
   const words = numstat.split('\0');
   let [files, insertions, deletions] = [0, 0, 0];
   const paths: string[] = [];
+  const renamed: string[] = [];
   for (let at = 0; words[at]; at += 1) {
     const [added, removed, path] = words[at]?.split('\t') ?? [];
     files += 1;
     insertions += Number(added) || 0;
     deletions += Number(removed) || 0;
-    paths.push(path === '' ? (words[at + 2] ?? '') : (path ?? ''));
-    if (path === '') at += 2;
+    if (path !== '') paths.push(path ?? '');
+    else {
+      renamed.push(words[at + 1] ?? '');
+      paths.push(words[at + 2] ?? '');
+      at += 2;
+    }
   }
-  return { counts: { files, insertions, deletions }, paths };
+  return { size: { files, insertions, deletions }, paths, renamed };
 };
 
-export const workOf = async ({ git }: GitDirs, record: WorkRecord): Promise<SavedWork | null> => {
+/** How much differs between two trees; `renamed`: the old paths. Paths are latin1. */
+export const countChanges = async (
+  { git }: Pick<GitDirs, 'git'>,
+  base: string,
+  later: string,
+): Promise<ReturnType<typeof countsIn>> => {
+  const stat = ['diff-tree', '-r', '-z', '--numstat', '-M', ...plainDiffOptions, base, later];
+  const said = await requireGit('the changes cannot be counted', git(stat));
+  return countsIn(said.toString('latin1'));
+};
+
+export const workOf = async (dirs: GitDirs, record: WorkRecord): Promise<SavedWork | null> => {
   const { branch, commit, notes } = record;
   const base = firstBase(record);
   if (commit === null) return null;
-  const stat = ['diff-tree', '-r', '-z', '--numstat', '-M', ...plainDiffOptions, base, commit];
-  const said = await requireGit('the changes cannot be counted', git(stat));
-  const { counts, paths } = countsIn(said.toString('latin1'));
+  const { size, paths } = await countChanges(dirs, base, commit);
   const note = generatedNote(paths.map(textOf));
   const all = new Set([...notes, ...(note === null ? [] : [note])]);
-  return { branch, base, commit, ...counts, notes: [...all] };
+  return { branch, base, commit, ...size, notes: [...all] };
 };

@@ -43,6 +43,7 @@ export const createSharedWorkspace = ({
     keep: null,
     setups: null,
     usersFiles: null,
+    radar: null,
     // So no command swaps a folder for a link while another's mounts are made, and each learns what
     // it made.
     alone: sandboxed ? oneWriter : (work) => work(),

@@ -33,6 +33,7 @@ const createKnownMerges = () => {
       known.set(fileKeyOf(record), record.merged);
       unmerged.delete(fileKeyOf(record));
     },
+    unmerged: (): readonly WorkRecord[] => [...unmerged.values()],
     /** Finished work in the repository of the project, which a person may merge by hand. */
     unmergedInProject: (): readonly WorkRecord[] =>
       [...unmerged.values()].filter(({ kind }) => kind === 'project'),
@@ -190,6 +191,8 @@ export const createMergeWatch = (parts: WorkParts, inTurn: SerialQueue) => {
   return {
     /** After a merge of our own. */
     taken: reader.known.setMerged,
+    /** Work that is over, and neither merged nor discarded. */
+    unmerged: reader.known.unmerged,
     watch: (given: MergeListener): (() => void) => {
       listener = given;
       start().catch((error: unknown) => given.failed(error));

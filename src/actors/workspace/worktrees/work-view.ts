@@ -18,6 +18,8 @@ export interface WorkView {
   /** The attempt did not complete it: it is merged by force alone. */
   readonly incomplete?: true;
   readonly merge?: MergeView;
+  /** Unmerged work of other tasks, and the files in which it will conflict with it. */
+  readonly conflicts_with?: { task_id: string; paths: string[] }[];
   /** The work of other tasks that it began without, since it conflicted. */
   readonly conflicts?: readonly { task_id: string; branch: string; files: readonly string[] }[];
 }

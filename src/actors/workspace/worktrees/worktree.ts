@@ -18,6 +18,7 @@ import { removeFolder } from './attempt-folder.ts';
 import { changesOf, liveChanges } from './changes.ts';
 import { createLanding } from './land-work.ts';
 import { createOpening } from './open-work.ts';
+import { createRadar } from './radar.ts';
 import { createSaving } from './save-work.ts';
 import { tipOfWork } from './unmerged.ts';
 import { createInCommit, createUsersFiles } from './users-commit.ts';
@@ -194,6 +195,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
       inUsersCommit: (work, signal) => inUsersCommit(null, work, signal),
     },
     usersFiles: createUsersFiles(parts),
+    radar: createRadar(parts, merges.unmerged, ofAttempt),
     alone: (work) => work(),
     asCheck: async (attempt, run) => {
       await ofAttempt(attempt, () => verification.begin(attempt.taskId, attempt.attempt));

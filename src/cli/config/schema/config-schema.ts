@@ -482,6 +482,12 @@ export const configSections = z.strictObject({
         .max(10)
         .default(2)
         .describe('how often in a row work is sent back without a person'),
+      radar: z
+        .enum(['off', 'show', 'tell'])
+        .default('show')
+        .describe(
+          'whether the server looks for conflicts between unmerged work while agents are at work: it shows them to people (show), also tells its own agents before their next turn (tell), or does not look (off)',
+        ),
     })
     .prefault({}),
   store: z

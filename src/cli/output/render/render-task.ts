@@ -1,5 +1,6 @@
 import type { TaskView } from '../../../actors/journal/task-view.ts';
 import { workedMs } from '../../../http/worked-time.ts';
+import { conflictWords } from '../../../machines/conflict-words.ts';
 import { describeFailure } from '../../../machines/describe-failure.ts';
 import { failingLines } from '../../../machines/last-lines.ts';
 import { plural } from '../../../machines/plural.ts';
@@ -100,8 +101,10 @@ const totalTimeText = ({ attempts = [] }: TaskView): string | undefined =>
     : `${durationText(attempts.reduce((sum, { seconds }) => sum + seconds, 0) * 1_000)} in ${attempts.length} attempts`;
 
 const changesLine = ({ work }: TaskView): string | undefined => {
-  if (work?.branch === undefined) return undefined;
+  if (work === undefined) return undefined;
   const { files, insertions, deletions, branch, merged_at: merged, incomplete } = work;
+  const size = `${plural(files, 'file')} +${insertions} -${deletions}`;
+  if (branch === undefined) return files === 0 ? undefined : `${size} so far`;
   const { merge_commit: commit } = work;
   const { discarded_at: discarded } = work;
   const open = incomplete ? 'not complete' : 'not merged';
@@ -110,7 +113,7 @@ const changesLine = ({ work }: TaskView): string | undefined => {
   const state = merged === undefined ? unmerged : `merged ${timeText(merged)}${as}`;
   const { state: queued, message = '' } = work.merge ?? {};
   const refused = queued === 'refused' ? `; its merge was refused: ${message}` : '';
-  return `${plural(files, 'file')} +${insertions} -${deletions} on ${branch}, ${state}${refused}`;
+  return `${size} on ${branch}, ${state}${refused}`;
 };
 
 const endWord = (task: TaskView): string => {
@@ -136,6 +139,7 @@ const taskRows = (
   ['time', totalTimeText(task)],
   ['work', workText(task)],
   ['changes', changesLine(task)],
+  ['conflict', task.work?.conflicts_with && conflictWords(task.work.conflicts_with)],
   ['note', task.work?.notes?.join('\n')],
   ['tokens', tokensText(task.usage)],
   ['cost', costText(task.usage.cost_usd)],
