@@ -97,6 +97,7 @@ const settingsFor = (plan: Plan): Settings => {
       onRed: 'ask',
       maxRounds: 2,
       radar: 'show',
+      regenerate: {},
     },
     setup: null,
     idleMs: 1_800_000,

@@ -111,6 +111,19 @@ export type InCommit = <Result>(
   signal: AbortSignal,
 ) => Promise<Result>;
 
+/** Files that are made anew where a merge cannot merge them (`merge.regenerate`). */
+export interface Regenerate {
+  /** Below the project, with `/`. */
+  readonly files: readonly string[];
+  /** Runs the commands of these files in a folder of the merge. @returns why they failed, or null */
+  run(
+    attempt: NamedAttempt,
+    files: readonly string[],
+    folder: CommandFolder,
+    signal: AbortSignal,
+  ): Promise<string | null>;
+}
+
 /** As `InCommit`, with the project's own commit. */
 export type InUsersCommit = <Result>(
   work: (folder: CommandFolder) => Promise<Result>,
@@ -169,7 +182,11 @@ export interface WorkspaceMerges {
    * file of the user. The work of other tasks that an attempt began with must be merged first. A
    * member that waits for those before it is in no list of the answer.
    */
-  build(members: readonly QueueMember[], signal?: AbortSignal): Promise<Train>;
+  build(
+    members: readonly QueueMember[],
+    signal?: AbortSignal,
+    regenerate?: Regenerate,
+  ): Promise<Train>;
   /**
    * Moves the branch to the last car, and the user's files with it. Nothing is changed when it is not
    * where it was, or something of the user is in the way.

@@ -148,6 +148,7 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
       onRed: merge.on_red,
       maxRounds: merge.max_rounds,
       radar: merge.radar,
+      regenerate: merge.regenerate,
     },
     setup: setupFrom(workspace.setup),
     idleMs: agent.idle_timeout_seconds * 1_000,

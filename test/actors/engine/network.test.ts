@@ -13,20 +13,24 @@ interface Given {
   readonly revoked?: boolean;
   readonly allow?: boolean;
   readonly run?: boolean;
+  readonly setup?: NetworkAccess;
 }
 
 const decide = (
-  { all = false, role = null, revoked = false, allow = false, run }: Given,
+  { all = false, role = null, revoked = false, allow = false, run, setup = list }: Given,
   user: NetworkUser,
 ): NetworkAccess => {
   const settings = bareSettings(
     { network: role, isNetworkRevoked: revoked },
-    { network: all, allowTaskNetwork: allow, setup },
+    {
+      network: all,
+      allowTaskNetwork: allow,
+      setup: { commands: ['npm ci'], network: setup, timeoutMs: 1_000, cache: [] },
+    },
   );
   const options = run === undefined ? {} : { network: run };
   return networkAccess(settings, { role: 'engineer', options }, user);
 };
-const setup = { commands: ['npm ci'], network: list, timeoutMs: 1_000, cache: [] };
 
 test.each<readonly [Given, NetworkAccess]>([
   [{}, false],
@@ -67,6 +71,10 @@ test.each<readonly [Given, NetworkAccess]>([
 });
 
 test('a setup reaches its own list, and nothing in a folder with unmerged work', () => {
-  expect(decide({ all: true }, { kind: 'setup', isUsersCommit: true })).toEqual(list);
-  expect(decide({ all: true }, { kind: 'setup', isUsersCommit: false })).toBe(false);
+  expect(decide({ all: true }, { kind: 'setup', trust: 'users' })).toEqual(list);
+  expect(decide({ all: true }, { kind: 'setup', trust: 'candidate' })).toEqual(list);
+  expect(decide({ all: true }, { kind: 'setup', trust: 'none' })).toBe(false);
+  const open = { all: true, setup: true };
+  expect(decide(open, { kind: 'setup', trust: 'users' })).toBe(true);
+  expect(decide(open, { kind: 'setup', trust: 'candidate' })).toBe(false);
 });

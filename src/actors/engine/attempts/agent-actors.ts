@@ -52,7 +52,12 @@ import type { Budgets } from './budgets.ts';
 import type { RunningWork } from './running-work.ts';
 import type { BackendSelector } from './select-assistant.ts';
 import { mcpServersFor, type NetworkUser, networkAccess, type Settings } from './settings.ts';
-import { createSetupWorktree, type SetupPorts, type SetupWorktree } from './setup-worktree.ts';
+import {
+  createRegenerate,
+  createSetupWorktree,
+  type SetupPorts,
+  type SetupWorktree,
+} from './setup-worktree.ts';
 import type { SystemPorts } from './system-ports.ts';
 
 const pathsNamedAtMost = 5;
@@ -150,6 +155,7 @@ export interface AgentActors {
   environmentOf(key: Key): Readonly<Record<string, string>>;
   networkOf: NetworkOf;
   setupWorktree: SetupWorktree;
+  regenerate: ReturnType<typeof createRegenerate>;
   /** Ends the proxies of an attempt. */
   closeNetwork(key: AttemptKey): void;
   /** Ends processes of an attempt that an earlier server left. */
@@ -368,6 +374,7 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
     networkOf,
     endLeftovers,
     setupWorktree,
+    regenerate: createRegenerate(setupPorts, () => settings().landing),
     closeNetwork: surroundings.closeNetwork,
   };
 };

@@ -49,6 +49,8 @@ export interface MergeSettings {
   readonly onConflict: 'ask' | 'resolve';
   readonly onRed: 'ask' | 'send_back';
   readonly maxRounds: number;
+  /** Commands that make a file anew where both sides changed it, by its path below the project. */
+  readonly regenerate: Readonly<Record<string, string>>;
   /** Conflicts to come: shown to people, also told to the agents, or not looked for. */
   readonly radar: 'off' | 'show' | 'tell';
 }
@@ -136,12 +138,17 @@ export const capsOf = (
   ),
 });
 
+/**
+ * The folder that a setup runs in: of the user's own commit; of a merge that is tested, where a list of
+ * hosts may be reached, without install scripts; else with unmerged work of an agent.
+ */
+export type SetupTrust = 'users' | 'candidate' | 'none';
+
 /** Who uses the network in an attempt. */
 export type NetworkUser =
   | { readonly kind: 'commands' }
   | { readonly kind: 'assistant' }
-  /** `isUsersCommit`: in a folder without unmerged work of an agent. */
-  | { readonly kind: 'setup'; readonly isUsersCommit: boolean }
+  | { readonly kind: 'setup'; readonly trust: SetupTrust }
   | { readonly kind: 'server'; readonly name: string; readonly network: NetworkAccess };
 
 /** Narrower than `network: true`, and never narrower than its own list. */
@@ -153,6 +160,9 @@ const assistantAccess = (
   const isOpen = chosen === true && role.network !== false && role.isNetworkRevoked !== true;
   return isOpen || typeof chosen === 'object' ? chosen : publicHosts;
 };
+
+const setupAccess = (network: NetworkAccess, trust: SetupTrust): NetworkAccess =>
+  trust === 'users' || (trust === 'candidate' && typeof network === 'object') ? network : false;
 
 /**
  * The network of everything that an attempt starts, decided here alone: the most specific setting
@@ -169,7 +179,7 @@ export const networkAccess = (
     case 'server':
       return user.network;
     case 'setup':
-      return user.isUsersCommit && (setup?.network ?? false);
+      return setupAccess(setup?.network ?? false, user.trust);
     case 'assistant':
       return assistantAccess(role, all);
     case 'commands':

@@ -5,6 +5,7 @@ import type { NetworkAccess } from '../../network/access.ts';
 import type { Network, Sandbox } from '../../sandbox/port.ts';
 import { runSandboxed } from '../../sandbox/run-sandboxed.ts';
 import type { CommandFolder, OpenWorkspace, Workspace } from '../../workspace/port.ts';
+import type { MergeSettings, SetupTrust } from './settings.ts';
 
 /** Commands of the user that run once in each new worktree, before its agent. */
 export interface SetupSettings {
@@ -22,7 +23,7 @@ export interface SetupPorts {
   readonly sandbox: Sandbox;
   readonly networkOf: (
     attempt: AttemptInput,
-    user: { readonly kind: 'setup'; readonly isUsersCommit: boolean },
+    user: { readonly kind: 'setup'; readonly trust: SetupTrust },
   ) => Network;
   readonly environmentOf: (attempt: AttemptInput) => Readonly<Record<string, string>>;
   readonly emit: (attempt: AttemptInput, type: EventType, data: unknown) => void;
@@ -31,27 +32,32 @@ export interface SetupPorts {
 /** @returns why it failed; null when the worktree is ready */
 export type SetupWorktree = (
   attempt: AttemptInput,
-  opened: CommandFolder & Pick<OpenWorkspace, 'isUsersCommit'>,
+  opened: CommandFolder & Pick<OpenWorkspace, 'isUsersCommit'> & { readonly isCandidate?: true },
   signal: AbortSignal,
 ) => Promise<Failure | null>;
 
 const shownBytes = 4_000;
 
-const networkAdvice = (wanted: boolean, isTrusted: boolean): string => {
-  if (!wanted) return '; it ran without the network: workspace.setup.network allows it';
-  return isTrusted
-    ? ''
-    : '; it ran without the network, since its folder has work that no person has merged: merge that first';
+const networkAdvice = (wanted: NetworkAccess, trust: SetupTrust): string => {
+  if (wanted === false) return '; it ran without the network: workspace.setup.network allows it';
+  if (trust === 'none')
+    return '; it ran without the network, since its folder has work that no person has merged: merge that first';
+  return trust === 'candidate' && wanted === true
+    ? '; it ran without the network: before a merge only a list of hosts in workspace.setup.network allows it'
+    : '';
 };
 
 /** npm asks a network that is not there again and again, for more than a minute. */
 const withoutRetries = { npm_config_offline: 'true' };
+/** What an agent wrote may name any package: none of them runs a program of its own. */
+const withoutScripts = { npm_config_ignore_scripts: 'true', YARN_ENABLE_SCRIPTS: 'false' };
 
 const setupCommandOf =
   (
     { sandbox, networkOf, environmentOf, emit }: SetupPorts,
-    setup: SetupSettings,
-    isTrusted: boolean,
+    setup: Pick<SetupSettings, 'network' | 'timeoutMs'>,
+    trust: SetupTrust,
+    what = 'setup of the worktree',
   ) =>
   async (
     attempt: AttemptInput,
@@ -62,13 +68,18 @@ const setupCommandOf =
     const log = (message: string, facts: object = {}): void =>
       emit(attempt, 'log', { level: 'info', message, command, ...facts });
     log(`setup: ${command}`);
-    const isCutOff = setup.network !== false && !isTrusted;
+    const network = networkOf(attempt, { kind: 'setup', trust });
+    const isCutOff = setup.network !== false && network === false;
+    const env = {
+      ...environmentOf(attempt),
+      ...(isCutOff ? withoutRetries : {}),
+      ...(trust === 'candidate' && network !== false ? withoutScripts : {}),
+    };
     const startedAt = performance.now();
     const result = await runSandboxed(sandbox, {
       argv: ['/bin/sh', '-c', command],
       ...{ root, readable, git, signal },
-      env: { ...environmentOf(attempt), ...(isCutOff ? withoutRetries : {}) },
-      network: networkOf(attempt, { kind: 'setup', isUsersCommit: isTrusted }),
+      ...{ env, network },
       timeoutMs: setup.timeoutMs,
       namedOutputs: true,
       onOutput: () => {},
@@ -76,7 +87,7 @@ const setupCommandOf =
       tailBytes: shownBytes,
     });
     signal.throwIfAborted();
-    const named = `the setup of the worktree, ${JSON.stringify(command)},`;
+    const named = `the ${what}, ${JSON.stringify(command)},`;
     if ('refusal' in result)
       return failureOf('tool_failed', `${named} was not run: ${result.refusal}`, { command });
     const { exitCode, timedOut } = result;
@@ -91,7 +102,7 @@ const setupCommandOf =
     const output = lastLines(result.output.slice(-shownBytes));
     const facts = { exit_code: exitCode, output };
     log(`setup failed: ${command} ${why}`, { level: 'warn', ...facts, ...duration });
-    const advice = timedOut ? '' : networkAdvice(setup.network !== false, isTrusted);
+    const advice = timedOut ? '' : networkAdvice(setup.network, trust);
     return failureOf('tool_failed', `${named} ${why}${advice}`, { command, ...facts });
   };
 
@@ -128,12 +139,31 @@ const fillCache = async (
       return null;
     const message = 'setup: in a folder of your own commit, which has the same lockfile';
     ports.emit(attempt, 'log', { level: 'info', message });
-    const run = setupCommandOf(ports, setup, true);
+    const run = setupCommandOf(ports, setup, 'users');
     const failure = await runAll(run, setup, attempt, folder, signal);
     if (failure === null) await cache.keep(key, folder.root, setup.cache);
     return failure;
   }, signal);
 };
+
+/** Runs the commands of `merge.regenerate` for some files, as a setup of a merge. @returns why one failed */
+export const createRegenerate =
+  (ports: SetupPorts, landing: () => Pick<MergeSettings, 'regenerate' | 'timeoutMs'>) =>
+  async (
+    attempt: AttemptInput,
+    files: readonly string[],
+    folder: CommandFolder,
+    signal: AbortSignal,
+  ): Promise<string | null> => {
+    const { regenerate, timeoutMs } = landing();
+    const network = ports.settings().setup?.network ?? false;
+    const run = setupCommandOf(ports, { network, timeoutMs }, 'candidate', 'making of a file anew');
+    for (const command of new Set(files.flatMap((path) => regenerate[path] ?? []))) {
+      const failure = await run(attempt, command, folder, signal);
+      if (failure !== null) return failure.message;
+    }
+    return null;
+  };
 
 /**
  * Runs the commands in order until one fails, or takes what an earlier setup made from the same
@@ -157,7 +187,8 @@ export const createSetupWorktree =
       ports.emit(attempt, 'log', { level: 'info', message });
       if (await cache.take(key, root, setup.cache)) return null;
     }
-    const run = setupCommandOf(ports, setup, isTrusted);
+    const unmerged = opened.isCandidate === true ? 'candidate' : 'none';
+    const run = setupCommandOf(ports, setup, isTrusted ? 'users' : unmerged);
     const failure = await runAll(run, setup, attempt, opened, signal);
     if (failure === null && key !== null && isTrusted) await cache.keep(key, root, setup.cache);
     return failure;

@@ -87,13 +87,13 @@ const reopenedIn = async (
 };
 
 const buildTrain = async (
-  { workspace, tracker }: Pick<MergeQueuePorts, 'workspace' | 'tracker'>,
+  { workspace, tracker, proof }: Pick<MergeQueuePorts, 'workspace' | 'tracker' | 'proof'>,
   { batch }: MergeQueueContext,
   signal: AbortSignal,
 ): Promise<Train> => {
   const reopened = await reopenedIn(tracker, batch);
   const wanted = batch.filter((member) => !reopened.includes(member));
-  const train = await workspace.build(wanted, signal);
+  const train = await workspace.build(wanted, signal, proof.regenerate());
   const why = 'its task is not complete any more';
   const gone = reopened.map(({ taskId, attempt }): Outcome => {
     return { taskId, attempt, merged: { status: 'conflict', branch: '', why, files: [] } };

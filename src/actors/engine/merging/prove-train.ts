@@ -11,21 +11,24 @@ import {
   type Failure,
   type TaskId,
 } from '../../../machines/task.ts';
-import type { CommandFolder, Workspace } from '../../workspace/port.ts';
+import type { CommandFolder, Regenerate, Workspace } from '../../workspace/port.ts';
 import type { Settings } from '../attempts/settings.ts';
-import type { SetupWorktree } from '../attempts/setup-worktree.ts';
+import type { createRegenerate, SetupWorktree } from '../attempts/setup-worktree.ts';
 import { runVerifyCommand } from '../attempts/verify.ts';
 
 export type ProofPorts = Parameters<typeof runVerifyCommand>[0] & {
   readonly workspace: Pick<Workspace, 'inCandidate'>;
   readonly settings: () => Pick<Settings, 'landing' | 'setup'>;
   readonly setupWorktree: SetupWorktree;
+  readonly regenerate: ReturnType<typeof createRegenerate>;
   readonly closeNetwork: (key: AttemptKey) => void;
   /** The role and the options with which an attempt ran. */
   readonly attemptOf: (taskId: TaskId, attempt: number) => Promise<AttemptInput>;
 };
 
 export interface TrainProof {
+  /** As of the workspace; with the role and the options of the attempts. */
+  readonly regenerate: () => Regenerate;
   /** Tests the cars that are to be tested next. */
   prove(context: MergeQueueContext, signal: AbortSignal): Promise<Proven>;
   /**
@@ -86,7 +89,11 @@ export const createTrainProof = (ports: ProofPorts): TrainProof => {
     log: (message: string) => void,
   ): Promise<Failure | null> => {
     const { timeoutMs } = settings().landing;
-    const unprepared = await setupWorktree(attempt, { ...folder, isUsersCommit: false }, signal);
+    const unprepared = await setupWorktree(
+      attempt,
+      { ...folder, isUsersCommit: false, isCandidate: true } as const,
+      signal,
+    );
     if (unprepared !== null) return unprepared;
     for (const command of commands) {
       const run = () => runVerifyCommand(ports, attempt, { command, folder, timeoutMs, signal });
@@ -155,5 +162,12 @@ export const createTrainProof = (ports: ProofPorts): TrainProof => {
     const branch = await proveSide(alone, [attempt], 'the branch without it', signal);
     return branch.passed ? proven : { ...branch, unblamed: true };
   };
-  return { prove, proveWork, commandsOf, attemptOf };
+  const regenerate: TrainProof['regenerate'] = () => ({
+    files: Object.keys(settings().landing.regenerate),
+    run: async ({ taskId, attempt }, ...rest) =>
+      ports
+        .regenerate(await attemptOf(taskId, attempt), ...rest)
+        .finally(() => closeNetwork(attemptKey(taskId, attempt))),
+  });
+  return { prove, proveWork, commandsOf, attemptOf, regenerate };
 };

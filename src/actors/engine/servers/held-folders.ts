@@ -277,9 +277,9 @@ export const createHeldFolders = (workspace: Workspace, ports: HolderPorts): Wor
       return work;
     },
     sweep: async (isOver) => [...(await workspace.sweep(isOver)), ...(await sendUnsent())],
-    build: async (members, signal) => {
+    build: async (members, signal, regenerate) => {
       const ids = [...new Set(members.map(({ taskId }) => taskId))];
-      const read = () => workspace.build(members, signal);
+      const read = () => workspace.build(members, signal, regenerate);
       const isAbsent = ({ ended }: Train) => ended.some(({ merged }) => isNothing(merged));
       return withWork(ids, read, isAbsent, signal);
     },

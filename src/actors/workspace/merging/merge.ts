@@ -72,6 +72,11 @@ export interface Merge {
   readonly into: string;
   /** As of `mergeBase`. */
   readonly base: string | null;
+  /** As of `Regenerated`. */
+  readonly resolve?: (
+    ours: Side,
+    conflicted: { readonly tree: string; readonly conflicts: readonly string[] },
+  ) => Promise<string | { readonly why: string } | null>;
 }
 
 const filesAtMost = 100;
@@ -91,7 +96,7 @@ export const sameLines = (
 export const mergeOnto = async (
   dirs: GitDirs,
   ours: Side,
-  { branch, commit, style, role, into, base }: Merge,
+  { branch, commit, style, role, into, base, resolve = async () => null }: Merge,
   signal?: AbortSignal,
 ): Promise<Side | Exclude<Merged, { status: 'merged' }>> => {
   const conflict = (why: string, files: readonly string[] = []) => ({
@@ -112,10 +117,14 @@ export const mergeOnto = async (
         };
   try {
     const merged = isAhead ? theirs : await mergeTrees(dirs, ours.commit, commit, signal, base);
+    let { tree } = merged;
     if ('conflicts' in merged && merged.conflicts !== undefined) {
-      return sameLines(into, branch, merged.conflicts);
+      const { conflicts } = merged;
+      const resolved = await resolve(ours, { tree, conflicts });
+      if (resolved === null) return sameLines(into, branch, conflicts);
+      if (typeof resolved !== 'string') return conflict(resolved.why, conflicts);
+      tree = resolved;
     }
-    const { tree } = merged;
     if (tree === ours.tree) return { status: 'nothing', commit: ours.commit };
     const built = { tree, parents: [ours.commit], message: 'A car of a merge train', role };
     return { commit: await commitTree(dirs, built, signal), tree };

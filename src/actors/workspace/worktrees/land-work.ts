@@ -12,7 +12,15 @@ import { commitOf, commitTree, contains, mergeTrees, moveBranch } from '../git/c
 import { GitError } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
 import { firstBase, mergeBase, type WorkRecord } from '../git/work-records.ts';
-import { findSide, mergeOnto, type Side, sameLines, updateCheckout } from '../merging/merge.ts';
+import {
+  findSide,
+  type Merge,
+  mergeOnto,
+  type Side,
+  sameLines,
+  updateCheckout,
+} from '../merging/merge.ts';
+import type { Regenerated } from '../merging/regenerate.ts';
 import type { TrainToLand, Updated, Workspace } from '../port.ts';
 import { workOf } from './changes.ts';
 import { findCheckedOut } from './open-work.ts';
@@ -175,7 +183,8 @@ const createBuild = ({ options, records, stores }: WorkParts, remember: Remember
     dirs: GitDirs,
     { head, cars, into }: Coupling,
     { taskId, attempt, style, undo }: QueueMember,
-    signal: AbortSignal | undefined,
+    regenerated: Regenerated,
+    signal: AbortSignal,
   ): Promise<Car | Merged | null> => {
     const record = await records.read(taskId, attempt);
     if (record?.commit == null) return { status: 'nothing' };
@@ -190,7 +199,9 @@ const createBuild = ({ options, records, stores }: WorkParts, remember: Remember
     const last = cars.at(-1);
     if (typeof tip !== 'string')
       return last === undefined || tip.merge_first === undefined ? tip : null;
-    const merge = { branch, commit: tip, style, role, into, base: mergeBase(record) };
+    const resolve: Merge['resolve'] = (ours, conflicted) =>
+      regenerated.resolve(dirs, ours, { taskId, attempt, role }, conflicted);
+    const merge = { branch, commit: tip, style, role, into, base: mergeBase(record), resolve };
     const merged = await mergeOnto(dirs, last ?? head, merge, signal);
     if (!('status' in merged)) {
       const since = await landedSince(dirs, head.commit, tip);
@@ -208,7 +219,8 @@ const createBuild = ({ options, records, stores }: WorkParts, remember: Remember
   return async (
     dirs: GitDirs,
     members: readonly QueueMember[],
-    signal: AbortSignal | undefined,
+    regenerated: Regenerated,
+    signal: AbortSignal,
   ): Promise<Train> => {
     const { into, branch } = await stores.checkout(dirs, options.filters, signal);
     if (branch === null) return endAll(members, detached);
@@ -216,8 +228,9 @@ const createBuild = ({ options, records, stores }: WorkParts, remember: Remember
     if (head === null) throw new GitError('the branch of the project has no commit');
     const [cars, ended]: [Car[], Outcome[]] = [[], []];
     for (const member of members) {
-      const found = await couple(dirs, { head, cars, into }, member, signal);
-      signal?.throwIfAborted();
+      const found = await couple(dirs, { head, cars, into }, member, regenerated, signal);
+      signal.throwIfAborted();
+      if (regenerated.wanted() !== null) break;
       if (found === null) continue;
       const { taskId, attempt } = member;
       if ('status' in found) ended.push({ taskId, attempt, merged: found });
@@ -356,7 +369,14 @@ const createUpdating = ({
 export const createLanding = (
   parts: WorkParts,
   onMerged: (record: WorkRecord) => void,
-): Pick<Workspace, 'build' | 'land' | 'update' | 'keepUpdate'> => {
+): Pick<Workspace, 'land' | 'update' | 'keepUpdate'> & {
+  /** As of the port. Incomplete when files are wanted first. */
+  readonly build: (
+    members: readonly QueueMember[],
+    regenerated: Regenerated,
+    signal: AbortSignal,
+  ) => Promise<Train>;
+} => {
   const { records, stores } = parts;
   const remember = createRemember(parts, onMerged);
   const [buildIn, landIn] = [createBuild(parts, remember), createLand(parts, remember)];
@@ -369,12 +389,13 @@ export const createLanding = (
   };
   return {
     ...createUpdating(parts),
-    build: async (members, signal) => {
-      signal?.throwIfAborted();
+    build: async (members, regenerated, signal) => {
+      signal.throwIfAborted();
       const kind = await kindOf(members);
       if (kind === null) return endAll(members, { status: 'nothing' });
       const interrupted = await stores.recover();
-      if (interrupted === null) return stores.use(kind, (dirs) => buildIn(dirs, members, signal));
+      if (interrupted === null)
+        return stores.use(kind, (dirs) => buildIn(dirs, members, regenerated, signal));
       stores.shown();
       return endAll(members, conflict(interrupted));
     },

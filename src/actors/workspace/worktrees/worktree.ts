@@ -7,10 +7,11 @@ import {
   type SerialQueue,
 } from '../../process/serial-queue.ts';
 import { createSetupCache } from '../folders/setup-cache.ts';
-import { requireGit } from '../git/git.ts';
+import { GitError, requireGit } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
 import { firstBase, type WorkRecord } from '../git/work-records.ts';
-import type { Changes, DiffPart, NamedAttempt, WorkFiles, Workspace } from '../port.ts';
+import { createRegeneration } from '../merging/regenerate.ts';
+import type { Changes, DiffPart, InCommit, NamedAttempt, WorkFiles, Workspace } from '../port.ts';
 import { limitTravel } from '../travel/limited-travel.ts';
 import { createWorkTravel } from '../travel/work-travel.ts';
 import { findAbsent } from './absent.ts';
@@ -148,6 +149,27 @@ const createSweep =
     return failed;
   };
 
+/** Builds again each time when files that it needed have been made. */
+const createBuild = (
+  { stores, records }: WorkParts,
+  build: ReturnType<typeof createLanding>['build'],
+  inCandidate: InCommit,
+  inTurn: SerialQueue,
+): Workspace['build'] => {
+  const regeneration = createRegeneration(inCandidate);
+  return async (members, signal = new AbortController().signal, regenerate) => {
+    for (;;) {
+      const regenerated = regeneration.begin(regenerate?.files ?? []);
+      const train = await inTurn(() => build(members, regenerated, signal));
+      const wanted = regenerated.wanted();
+      if (wanted === null || regenerate === undefined) return train;
+      const record = await records.read(wanted.taskId, wanted.attempt);
+      if (record === null) throw new GitError(`the record of ${wanted.taskId} is gone`);
+      await stores.use(record.kind, (dirs) => regeneration.make(dirs, wanted, regenerate, signal));
+    }
+  };
+};
+
 /**
  * Each attempt works in its own folder, on its own branch; only the branch stays. The folder is
  * data: it is read by open handles, and no git of ours uses it as a working tree (ADR 0021).
@@ -168,6 +190,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
   const verification = createVerification(parts);
   const byAttempt = createSerialQueues();
   const inUsersCommit = createInCommit(parts, 'users-commit');
+  const inCandidate = createInCommit(parts, 'candidate');
   const sweep = createSweep(parts, save, inTurn, byAttempt);
   const ofAttempt = <Result>(
     { taskId, attempt }: NamedAttempt,
@@ -211,7 +234,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     bringWork: null,
     leftOut: async (taskId, attempt) => (await records.read(taskId, attempt))?.notes ?? [],
     sweep,
-    build: (members, signal) => inTurn(() => landing.build(members, signal)),
+    build: createBuild(parts, landing.build, inCandidate, inTurn),
     land: (train, signal) => inTurn(() => landing.land(train, signal)),
     update: (...given) => inTurn(() => landing.update(...given)),
     keepUpdate: (...given) => inTurn(() => landing.keepUpdate(...given)),
@@ -223,7 +246,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
         const refused = { at: Date.now(), code, message, with: [...others] } as const;
         await records.write({ ...record, refused: { ...refused, with: [...others] } });
       }),
-    inCandidate: createInCommit(parts, 'candidate'),
+    inCandidate,
     discard: (taskId, attempt, reason) =>
       inTurn(async () => {
         const record = await records.read(taskId, attempt);

@@ -482,6 +482,21 @@ export const configSections = z.strictObject({
         .max(10)
         .default(2)
         .describe('how often in a row work is sent back without a person'),
+      regenerate: z
+        .record(
+          z
+            .string()
+            .min(1)
+            .refine(
+              (path) => !/^\/|(^|\/)\.{0,2}(\/|$)|\0/.test(path),
+              'a path of a file below the project, with /',
+            ),
+          z.string().min(1).max(4_096),
+        )
+        .default({})
+        .describe(
+          'files that are not merged but made anew where both sides changed them, each with the command that makes it, such as {"package-lock.json": "npm install --package-lock-only"}; it runs in the sandbox, in a folder of the merge',
+        ),
       radar: z
         .enum(['off', 'show', 'tell'])
         .default('show')
