@@ -256,6 +256,7 @@ const createTasks = (
   const merges = createMergeQueue({
     ...{ root, node, journal, store, tracker, workspace, proof, now, log },
     maxBatch: () => settings().landing.maxBatch,
+    signs: () => settings().landing.sign,
     ...createMergeCommands(settings, () => commands, log),
     record: createRecord(journal),
   });

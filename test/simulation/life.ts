@@ -97,6 +97,7 @@ const settingsFor = (plan: Plan): Settings => {
       onRed: 'ask',
       maxRounds: 2,
       radar: 'show',
+      sign: false,
       regenerate: {},
     },
     setup: null,

@@ -66,6 +66,7 @@ export const noPromtool = unlessOnPath('promtool', 'prometheus');
 export const noPython = unlessOnPath('python3');
 /** It gives a program a terminal. */
 export const noScript = unlessOnPath('script', 'bsdutils');
+export const noSshKeygen = unlessOnPath('ssh-keygen', 'openssh-client');
 export const noZsh = unlessOnPath('zsh');
 
 const mayTrace = (): boolean =>

@@ -125,6 +125,7 @@ export const landingDefaults: Settings['landing'] = {
   onRed: 'ask',
   maxRounds: 2,
   radar: 'show',
+  sign: false,
   regenerate: {},
 };
 

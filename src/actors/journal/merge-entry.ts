@@ -8,14 +8,16 @@ export interface MergedWork {
   readonly commit: string;
   /** The commands that passed on its tree; absent: none ran. */
   readonly tested?: readonly string[];
+  readonly tested_seconds?: number;
   /** A person said that it lands without a test. */
   readonly byWord?: boolean;
   /** Its work was taken back. */
   readonly undone?: boolean;
 }
 
-const testedWords = ({ tested, byWord }: MergedWork): string => {
-  if (tested !== undefined) return `tested with ${tested.join(', ')}`;
+const testedWords = ({ tested, tested_seconds: seconds, byWord }: MergedWork): string => {
+  if (tested !== undefined)
+    return `tested with ${tested.join(', ')}${seconds === undefined ? '' : `, ${seconds} s`}`;
   return byWord === true ? 'not tested, as a person said' : 'not tested';
 };
 

@@ -115,6 +115,14 @@ const workSchema = z.strictObject({
     .array(z.strictObject({ task_id: z.string(), branch: z.string(), files: z.array(z.string()) }))
     .optional()
     .describe('work of other tasks that it began without, since it conflicted'),
+  tested: z
+    .strictObject({
+      commands: z.array(z.string()).describe('all of them passed'),
+      tested_at: z.iso.datetime().describe('when that tree passed'),
+      tested_seconds: z.number().nonnegative().describe('how long that took, with its setup'),
+    })
+    .optional()
+    .describe('what passed on the tree that your branch got with it'),
   conflicts_with: z
     .array(z.strictObject({ task_id: z.string(), paths: z.array(z.string()) }))
     .optional()

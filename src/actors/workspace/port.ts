@@ -1,6 +1,7 @@
 import type { StartConflict } from '../../machines/agent/agent-context.ts';
 import type {
   Car,
+  Evidence,
   Landed,
   MergeConflict,
   QueueMember,
@@ -70,6 +71,9 @@ export interface TrainToLand extends Pick<Train, 'into' | 'head'> {
   readonly members: readonly QueueMember[];
   /** They passed on the tree of the last car, and are named in the commits; null: none ran. */
   readonly commands: readonly string[] | null;
+  readonly evidence?: Evidence | undefined;
+  /** Signed by the user's own git (`merge.sign`). */
+  readonly sign?: boolean;
 }
 
 export type Discarded = 'discarded' | 'merged';

@@ -169,6 +169,15 @@ export interface Task {
       readonly branch: string;
       readonly files: readonly string[];
     }[] | undefined;
+    /** what passed on the tree that your branch got with it */
+    readonly tested?: {
+      /** all of them passed */
+      readonly commands: readonly string[];
+      /** when that tree passed */
+      readonly tested_at: string;
+      /** how long that took, with its setup */
+      readonly tested_seconds: number;
+    } | undefined;
     /** unmerged work of other tasks that it will conflict with, and the files */
     readonly conflicts_with?: readonly {
       readonly task_id: string;
@@ -472,6 +481,10 @@ export interface Methods {
       readonly commit?: string | undefined;
       /** the commands that passed on its tree */
       readonly tested?: readonly string[] | undefined;
+      /** when that tree passed */
+      readonly tested_at?: string | undefined;
+      /** how long that took */
+      readonly tested_seconds?: number | undefined;
       /** the command that did not pass */
       readonly failed?: {
         readonly command: string;
@@ -522,6 +535,10 @@ export interface Methods {
         readonly into?: string | undefined;
         /** the commands that passed on the tree of the branch */
         readonly tested: readonly string[];
+        /** when that tree passed */
+        readonly tested_at?: string | undefined;
+        /** how long that took */
+        readonly tested_seconds?: number | undefined;
       }[];
       readonly refused: readonly {
         readonly task_id: string;
@@ -610,6 +627,10 @@ export interface Methods {
         readonly into?: string | undefined;
         /** the commands that passed on the tree of the branch */
         readonly tested: readonly string[];
+        /** when that tree passed */
+        readonly tested_at?: string | undefined;
+        /** how long that took */
+        readonly tested_seconds?: number | undefined;
       }[];
       readonly refused: readonly {
         readonly task_id: string;

@@ -148,6 +148,7 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
       onRed: merge.on_red,
       maxRounds: merge.max_rounds,
       radar: merge.radar,
+      sign: merge.sign,
       regenerate: merge.regenerate,
     },
     setup: setupFrom(workspace.setup),

@@ -40,6 +40,7 @@ export const workspaceFor = (
     sandboxed: sandbox.mode !== 'off',
     ...(held === undefined ? {} : { sandbox: held.check }),
     environment: childEnvironment(env),
+    userEnv: env,
     ...(workspace.repository === null
       ? {}
       : { repository: { address: workspace.repository, server: serverNameOf(project), env } }),

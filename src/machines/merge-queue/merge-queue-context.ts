@@ -7,15 +7,21 @@ export interface MergeFirst {
   readonly complete: boolean;
 }
 
+/** When a tree passed (RFC 3339), and how long that took, with its setup. */
+export interface Evidence {
+  readonly tested_at: string;
+  readonly tested_seconds: number;
+}
+
 /** The outcome of a merge. `conflict`: nothing was changed; `why` says the reason, `files` where. */
 export type Merged =
-  | {
+  | ({
       readonly status: 'merged';
       readonly commit: string;
       readonly into: string;
       /** The commands that passed on exactly this tree; absent: none ran. */
       readonly tested?: readonly string[];
-    }
+    } & Partial<Evidence>)
   /** `commit`: a commit of the branch that has the work; absent when there is no work. */
   | { readonly status: 'nothing'; readonly commit?: string }
   | {
@@ -110,7 +116,11 @@ export interface Train {
 /** A test of the first cars of a train. */
 export type Proven =
   /** Null: no command is known. */
-  | { readonly passed: true; readonly commands: readonly string[] | null }
+  | {
+      readonly passed: true;
+      readonly commands: readonly string[] | null;
+      readonly evidence?: Evidence;
+    }
   | {
       readonly passed: false;
       /** `the command "npm test" ended with exit code 1` */
@@ -143,6 +153,7 @@ export interface MergeQueueContext extends MergeQueueInput {
   readonly red: number;
   /** The commands that `green` passed. */
   readonly commands: readonly string[] | null;
+  readonly evidence?: Evidence | undefined;
   /** Why `red` failed. */
   readonly failure: Extract<Proven, { passed: false }> | null;
   /** What came of members of the batch, and is not told yet. */
@@ -240,13 +251,14 @@ export const carsToTest = ({
   return red > all ? all : Math.floor((green + red) / 2);
 };
 
-export type Search = Pick<MergeQueueContext, 'green' | 'red' | 'commands' | 'failure'>;
+export type Search = Pick<MergeQueueContext, 'green' | 'red' | 'commands' | 'evidence' | 'failure'>;
 
 /** Of a train that is not tested yet. */
 const newSearch = (cars: number): Search => ({
   green: -1,
   red: cars + 1,
   commands: null,
+  evidence: undefined,
   failure: null,
 });
 
@@ -257,11 +269,14 @@ export const searchIn = ({ batch }: MergeQueueContext, { cars }: Train): Search 
 };
 
 export const afterTest = (context: MergeQueueContext, proven: Proven): Search => {
-  const { green, red, commands, failure } = context;
+  const { green, red, commands, evidence, failure } = context;
   const tested = carsToTest(context);
   return proven.passed
-    ? { green: tested, red, commands: proven.commands, failure }
-    : { green: proven.hangs && tested === 1 ? 0 : green, red: tested, commands, failure: proven };
+    ? { green: tested, red, commands: proven.commands, evidence: proven.evidence, failure }
+    : {
+        ...{ commands, evidence, failure: proven },
+        ...{ green: proven.hangs && tested === 1 ? 0 : green, red: tested },
+      };
 };
 
 /** Nothing lies between what passes and what fails. */
@@ -382,11 +397,11 @@ export const endedByLanding = (
   context: MergeQueueContext,
   { into, commits }: Extract<Landed, { status: 'landed' }>,
 ): readonly Outcome[] => {
-  const { train, commands } = context;
+  const { train, commands, evidence } = context;
   const landed = commits.flatMap((commit, at): readonly Outcome[] => {
     const car = train?.cars[at];
     if (car === undefined) return [];
-    const tested = commands === null ? {} : { tested: commands };
+    const tested = commands === null ? {} : { tested: commands, ...evidence };
     const merged: Merged = { status: 'merged', commit, into, ...tested };
     return [{ taskId: car.taskId, attempt: car.attempt, merged }];
   });

@@ -255,6 +255,15 @@ test('what fits is tested once, together, and the culprit is refused with what i
     with: [renamed, other],
   });
   expect(await mergeState(running, third ?? '')).toEqual({ state: 'landed' });
+  const { work } = await running.service.status(third ?? '');
+  expect(work?.tested).toEqual({
+    commands: [check],
+    tested_at: expect.stringMatching(/^\d{4}-.*Z$/),
+    tested_seconds: expect.any(Number),
+  });
+  expect(logs(running, third ?? '').at(-1)).toMatch(
+    /^merged into main .* tested with .*, [\d.]+ s$/,
+  );
   const trees = gitIn(
     running.root,
     'log',

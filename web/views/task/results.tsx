@@ -42,7 +42,7 @@ const Changes = ({ task: { work, task_id } }: { task: TaskView }) =>
           {work.discarded_at === undefined
             ? work.merged_at === undefined
               ? '. Not merged.'
-              : '. Merged.'
+              : `. Merged${work.tested === undefined ? '' : `, tested with ${work.tested.commands.join(', ')}`}.`
             : '. Discarded.'}
         </p>
       )}

@@ -49,6 +49,8 @@ export interface MergeSettings {
   readonly onConflict: 'ask' | 'resolve';
   readonly onRed: 'ask' | 'send_back';
   readonly maxRounds: number;
+  /** What lands is signed by the user's git. */
+  readonly sign: boolean;
   /** Commands that make a file anew where both sides changed it, by its path below the project. */
   readonly regenerate: Readonly<Record<string, string>>;
   /** Conflicts to come: shown to people, also told to the agents, or not looked for. */

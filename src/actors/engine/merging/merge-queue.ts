@@ -61,6 +61,8 @@ export interface MergeQueuePorts extends HostPorts {
   readonly workspace: Pick<Workspace, 'build' | 'land' | 'noteRefused' | 'workOf'>;
   readonly proof: TrainProof;
   readonly maxBatch: () => number;
+  /** Whether what lands is signed by the user's git. */
+  readonly signs: () => boolean;
   /** Lets another attempt go on with refused work, where the configuration says so. */
   readonly sendBack: (taskId: TaskId, attempt: number, merged: Merged) => Promise<void>;
   /** The task of work that was taken back is open again. */
@@ -102,8 +104,8 @@ const buildTrain = async (
 };
 
 const landTrain = async (
-  { workspace, tracker }: Pick<MergeQueuePorts, 'workspace' | 'tracker'>,
-  { train, batch, green, commands }: MergeQueueContext,
+  { workspace, tracker, signs }: Pick<MergeQueuePorts, 'workspace' | 'tracker' | 'signs'>,
+  { train, batch, green, commands, evidence }: MergeQueueContext,
   signal: AbortSignal,
 ): Promise<Landed> => {
   if (train === null) return { status: 'moved' };
@@ -111,7 +113,10 @@ const landTrain = async (
   const members = cars.flatMap((car) => batch.filter((member) => isOf(member, car)));
   // Then another train is built, without them.
   if ((await reopenedIn(tracker, members)).length > 0) return { status: 'moved' };
-  return workspace.land({ into: train.into, head: train.head, cars, members, commands }, signal);
+  return workspace.land(
+    { into: train.into, head: train.head, cars, members, commands, evidence, sign: signs() },
+    signal,
+  );
 };
 
 /** Writes down what came of each member of a batch, and answers those who wait. */

@@ -1,6 +1,7 @@
 import {
   type Car,
   carsToTest,
+  type Evidence,
   type MergeQueueContext,
   type Proven,
 } from '../../../machines/merge-queue/merge-queue-context.ts';
@@ -49,13 +50,13 @@ const treesAtMost = 500;
 
 /** The last trees that passed, with commands and setup. */
 const createPassedTrees = () => {
-  const passed = new Set<string>();
+  const passed = new Map<string, Evidence>();
   return {
-    has: (key: string): boolean => passed.has(key),
-    add: (key: string): void => {
+    get: (key: string) => passed.get(key),
+    set: (key: string, evidence: Evidence): void => {
       passed.delete(key);
-      passed.add(key);
-      for (const oldest of passed) {
+      passed.set(key, evidence);
+      for (const [oldest] of passed) {
         if (passed.size <= treesAtMost) break;
         passed.delete(oldest);
       }
@@ -123,17 +124,21 @@ export const createTrainProof = (ports: ProofPorts): TrainProof => {
     if (last === undefined || commands.length === 0 || workspace.inCandidate === null)
       return { passed: true, commands: null };
     const key = JSON.stringify([side.tree, commands, settings().setup?.commands]);
-    if (passed.has(key)) return { passed: true, commands };
+    const before = passed.get(key);
+    if (before !== undefined) return { passed: true, commands, evidence: before };
     const log = (message: string): void => {
       for (const attempt of attempts) emit(attempt, 'log', { level: 'info', message });
     };
+    const begun = performance.now();
     log(`tests tree ${side.tree.slice(0, 12)}, ${what}`);
     const failure = await workspace
       .inCandidate(side.commit, (folder) => runIn(folder, last, commands, signal, log), signal)
       .finally(() => closeNetwork(attemptKey(last.taskId, last.attempt)));
     if (failure !== null) return asProven(failure);
-    passed.add(key);
-    return { passed: true, commands };
+    const tested_seconds = Math.round((performance.now() - begun) / 100) / 10;
+    const evidence = { tested_at: new Date().toISOString(), tested_seconds };
+    passed.set(key, evidence);
+    return { passed: true, commands, evidence };
   };
 
   const prove: TrainProof['prove'] = async ({ train, ...search }, signal) => {

@@ -10,6 +10,7 @@ import {
 } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { requirePlainWay } from './plain.ts';
+import { type Signing, unsigned } from './signing.ts';
 
 const looksLike = /^git version (\d+)\.(\d+)/;
 /** The first version with `merge-tree --write-tree`. */
@@ -83,6 +84,7 @@ const asAgent = (role: string): Readonly<Record<string, string>> => {
   };
 };
 
+/** @throws GitError also when it cannot be signed */
 export const commitTree = (
   { git }: GitDirs,
   {
@@ -90,16 +92,32 @@ export const commitTree = (
     parents,
     message,
     role,
-  }: { tree: string; parents: readonly string[]; message: string; role: string },
+    signing = unsigned,
+  }: {
+    readonly tree: string;
+    readonly parents: readonly string[];
+    readonly message: string;
+    readonly role: string;
+    readonly signing?: Signing;
+  },
   signal?: AbortSignal,
 ): Promise<string> =>
   requiredLine(
-    'the commit could not be created',
-    git(['commit-tree', tree, ...parents.flatMap((parent) => ['-p', parent]), '-F', '-'], {
-      input: message,
-      env: asAgent(role),
-      signal,
-    }),
+    signing === unsigned
+      ? 'the commit could not be created'
+      : 'the commit could not be signed (merge.sign)',
+    git(
+      [
+        ...signing.before,
+        ...['commit-tree', ...signing.after, tree],
+        ...parents.flatMap((parent) => ['-p', parent]),
+        ...['-F', '-'],
+      ],
+      {
+        ...{ ...signing.call, input: message, signal },
+        env: { ...asAgent(role), ...signing.call.env },
+      },
+    ),
   );
 
 export interface MergedTree {

@@ -82,6 +82,15 @@ export const workRecordSchema = z.strictObject({
   merged: z.string().nullable(),
   /** When it was merged (epoch ms); null when it was not, or by an earlier version. */
   merged_at: z.number().nullable().default(null),
+  /** What passed on exactly the tree that the branch got with it; null: nothing was tested. */
+  tested: z
+    .strictObject({
+      commands: z.array(z.string()),
+      tested_at: z.string(),
+      tested_seconds: z.number(),
+    })
+    .nullable()
+    .default(null),
   /** Why it was not merged when it was last tried; null: it was not refused, or is merged by now. */
   refused: z
     .strictObject({

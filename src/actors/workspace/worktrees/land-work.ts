@@ -11,6 +11,7 @@ import type { TaskId } from '../../../machines/task.ts';
 import { commitOf, commitTree, contains, mergeTrees, moveBranch } from '../git/commits.ts';
 import { GitError } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
+import { readSigning, type Signing, unsigned } from '../git/signing.ts';
 import { firstBase, mergeBase, type WorkRecord } from '../git/work-records.ts';
 import {
   findSide,
@@ -107,14 +108,20 @@ const endAll = (members: readonly QueueMember[], merged: Merged): Train => ({
   ended: members.map(({ taskId, attempt }) => ({ taskId, attempt, merged })),
 });
 
-type Remember = (dirs: GitDirs, record: WorkRecord, tip: string, merged: string) => Promise<void>;
+type Remember = (
+  dirs: GitDirs,
+  record: WorkRecord,
+  tip: string,
+  merged: string,
+  tested?: WorkRecord['tested'],
+) => Promise<void>;
 
 const createRemember =
   ({ records }: WorkParts, onMerged: (record: WorkRecord) => void): Remember =>
-  async (dirs, record, tip, merged) => {
+  async (dirs, record, tip, merged, tested = null) => {
     const work = { ...record, commit: tip };
     const size = tip === record.commit ? record.size : sizeOfWork(await workOf(dirs, work));
-    const after = { ...work, size, merged, merged_at: Date.now(), refused: null };
+    const after = { ...work, size, merged, merged_at: Date.now(), refused: null, tested };
     onMerged(after);
     await records.write(after);
   };
@@ -245,6 +252,7 @@ const commitCars = async (
   dirs: GitDirs,
   records: WorkParts['records'],
   { head, cars, members, commands }: TrainToLand,
+  signing: Signing,
   signal: AbortSignal | undefined,
 ): Promise<readonly string[]> => {
   const tree = cars.at(-1)?.tree ?? '';
@@ -257,7 +265,7 @@ const commitCars = async (
     const message = messageOfCar(member, car, tree, commands);
     const keeps = member.style === 'merge' && car.undoes === undefined;
     const parents = [commits.at(-1) ?? head, ...(keeps ? [car.from] : [])];
-    const commit = { tree: car.tree, parents, message, role };
+    const commit = { tree: car.tree, parents, message, role, signing };
     commits.push(member.style === 'ff' ? car.from : await commitTree(dirs, commit, signal));
   }
   return commits;
@@ -277,7 +285,9 @@ const createLand =
     // Then another train is built, without it.
     for (const { taskId, attempt } of cars)
       if ((await records.read(taskId, attempt))?.discarded !== null) return { status: 'moved' };
-    const commits = await commitCars(dirs, records, train, signal);
+    const { program, userEnv = {} } = options;
+    const signing = train.sign === true ? await readSigning(program, userEnv) : unsigned;
+    const commits = await commitCars(dirs, records, train, signing, signal);
     const target = commits.at(-1) ?? head;
     const forget = (record: WorkRecord, reason: string): Promise<void> =>
       records.write({
@@ -287,10 +297,13 @@ const createLand =
     const obstacle = await updateCheckout(dirs, checkout, { head, target, signal });
     if (obstacle !== null)
       return { status: 'stopped', why: conflict(obstacle.why, obstacle.files) };
+    const { commands, evidence } = train;
+    const tested =
+      commands === null || evidence === undefined ? null : { commands: [...commands], ...evidence };
     for (const [at, { taskId, attempt, from, undoes }] of cars.entries()) {
       const record = await records.read(taskId, attempt);
       if (record === null) continue;
-      if (undoes === undefined) await remember(dirs, record, from, commits[at] ?? target);
+      if (undoes === undefined) await remember(dirs, record, from, commits[at] ?? target, tested);
       else await forget(record, `undone in ${checkout.into} (${target.slice(0, 12)})`);
     }
     return { status: 'landed', into: checkout.into, commits };

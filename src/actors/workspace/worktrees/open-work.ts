@@ -191,6 +191,7 @@ const recordOf = (
     merged_at: null,
     discarded: null,
     refused: null,
+    tested: null,
     pruned: false,
     size: null,
   },

@@ -24,6 +24,7 @@ export interface WorkspaceOptions {
   /** Absolute paths that the server trusts: no agent changes them. */
   readonly trusted?: () => readonly string[];
   readonly keep?: readonly string[];
+  readonly userEnv?: NodeJS.ProcessEnv;
   /** The repository that all servers reach, and this server's name; absent: none. */
   readonly repository?: {
     readonly address: string;
@@ -149,6 +150,7 @@ export const chooseWorkspace = async (options: WorkspaceOptions): Promise<Worksp
     keep = [],
     sandboxed = true,
     trusted,
+    userEnv,
   } = options;
   const refusal = (): string | null => confinementProblem(options);
   if (mode === 'shared')
@@ -169,6 +171,7 @@ export const chooseWorkspace = async (options: WorkspaceOptions): Promise<Worksp
       keep,
       filters,
       trusted,
+      userEnv,
       sandboxed,
       description,
       common: program === null ? null : commonOf(program, options),

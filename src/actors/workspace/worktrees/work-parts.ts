@@ -15,6 +15,8 @@ export interface WorktreeOptions {
   /** Ignored files that are copied into the results of a task: globs. */
   readonly keep: readonly string[];
   readonly filters: readonly string[];
+  /** Where the user's git finds its configuration and keys; read only to sign. */
+  readonly userEnv?: NodeJS.ProcessEnv | undefined;
   /** Absolute paths that the server trusts: no agent changes them. */
   readonly trusted?: (() => readonly string[]) | undefined;
   /** True when a sandbox mounts the git directory of an attempt into its folder. */

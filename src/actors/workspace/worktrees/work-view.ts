@@ -18,6 +18,7 @@ export interface WorkView {
   /** The attempt did not complete it: it is merged by force alone. */
   readonly incomplete?: true;
   readonly merge?: MergeView;
+  readonly tested?: NonNullable<WorkRecord['tested']>;
   /** Unmerged work of other tasks, and the files in which it will conflict with it. */
   readonly conflicts_with?: { task_id: string; paths: string[] }[];
   /** The work of other tasks that it began without, since it conflicted. */
@@ -71,6 +72,7 @@ export const createWorkReads = (folder: string): WorkReads => {
         : { discarded_at: new Date(record.discarded.at).toISOString() }),
       ...(complete ? {} : { incomplete: true as const }),
       ...(conflicts.length === 0 ? {} : { conflicts }),
+      ...(record.tested === null || merged === null ? {} : { tested: record.tested }),
       ...mergeViewOf(record),
     };
   };

@@ -482,6 +482,12 @@ export const configSections = z.strictObject({
         .max(10)
         .default(2)
         .describe('how often in a row work is sent back without a person'),
+      sign: z
+        .boolean()
+        .default(false)
+        .describe(
+          'whether commits that land are signed, with the key and the program of your own git configuration (user.signingkey, gpg.*); what cannot be signed does not land',
+        ),
       regenerate: z
         .record(
           z

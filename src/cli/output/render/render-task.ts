@@ -116,6 +116,14 @@ const changesLine = ({ work }: TaskView): string | undefined => {
   return `${size} on ${branch}, ${state}${refused}`;
 };
 
+const testedText = ({ work }: TaskView): string | undefined => {
+  if (work?.merged_at === undefined) return undefined;
+  const { tested } = work;
+  return tested === undefined
+    ? undefined
+    : `${tested.commands.join(', ')}, in ${durationText(tested.tested_seconds * 1_000)}, ${timeText(tested.tested_at)}`;
+};
+
 const endWord = (task: TaskView): string => {
   if (isClosedByHand(task)) return 'closed';
   return task.status === 'complete' ? 'completed' : 'ended';
@@ -139,6 +147,7 @@ const taskRows = (
   ['time', totalTimeText(task)],
   ['work', workText(task)],
   ['changes', changesLine(task)],
+  ['tested', testedText(task)],
   ['conflict', task.work?.conflicts_with && conflictWords(task.work.conflicts_with)],
   ['note', task.work?.notes?.join('\n')],
   ['tokens', tokensText(task.usage)],

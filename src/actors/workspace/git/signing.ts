@@ -1,0 +1,64 @@
+import { execa } from 'execa';
+import { type GitCall, GitError } from './git.ts';
+
+/** Where programs that sign find keys, agents and people. */
+const passedOn = [
+  ...['HOME', 'PATH', 'USER', 'GNUPGHOME', 'GPG_TTY', 'SSH_AUTH_SOCK', 'SSH_ASKPASS'],
+  ...['XDG_RUNTIME_DIR', 'DISPLAY', 'WAYLAND_DISPLAY', 'DBUS_SESSION_BUS_ADDRESS'],
+];
+const isAboutSigning = /^(user\.signingkey|gpg\..+)$/;
+const configLimitMs = 5_000;
+/** A person may have to type. */
+const signLimitMs = 60_000;
+
+/** Options of git before its command, of the command, and how it is called. */
+export interface Signing {
+  readonly before: readonly string[];
+  readonly after: readonly string[];
+  readonly call: GitCall;
+}
+
+export const unsigned: Signing = { before: [], after: [], call: {} };
+
+/**
+ * Signs commits as the user's own git would. Only the configuration of the user counts, never one of a
+ * repository, which an agent may have written: it names programs.
+ */
+export const readSigning = async (program: string, env: NodeJS.ProcessEnv): Promise<Signing> => {
+  const given = Object.fromEntries(
+    passedOn.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])),
+  );
+  const { stdout, failed, shortMessage } = await execa(
+    program,
+    ['config', '--global', '--includes', '-z', '--list'],
+    {
+      ...{ cwd: '/', extendEnv: false, reject: false, timeout: configLimitMs },
+      env: { ...given, XDG_CONFIG_HOME: env['XDG_CONFIG_HOME'] ?? '', GIT_DIR: '/nonexistent' },
+    },
+  );
+  if (failed) throw new GitError(`your git configuration cannot be read: ${shortMessage}`);
+  const settings = new Map(
+    stdout
+      .split('\0')
+      .filter(Boolean)
+      .map((line): [string, string] => {
+        const [key = '', ...value] = line.split('\n');
+        return [key, value.join('\n')];
+      }),
+  );
+  const [name, email] = [settings.get('user.name'), settings.get('user.email')];
+  return {
+    before: [...settings]
+      .filter(([key]) => isAboutSigning.test(key))
+      .flatMap(([key, value]) => ['-c', `${key}=${value}`]),
+    after: ['-S'],
+    call: {
+      env: {
+        ...given,
+        ...(name === undefined ? {} : { GIT_COMMITTER_NAME: name }),
+        ...(email === undefined ? {} : { GIT_COMMITTER_EMAIL: email }),
+      },
+      limitMs: signLimitMs,
+    },
+  };
+};
