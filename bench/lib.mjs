@@ -126,6 +126,10 @@ export const openSystem = async (
       maxCostUsd: null,
       backend: 'builtin',
       merge: 'none',
+      landing: {
+        ...{ style: 'squash', verify: [], timeoutMs: 120_000, maxBatch: 5, maxRounds: 2 },
+        ...{ onConflict: 'ask', onRed: 'ask', radar: 'off', regenerate: {}, sign: false },
+      },
       setup: null,
       idleMs: 1_800_000,
       answerMs: 60_000,

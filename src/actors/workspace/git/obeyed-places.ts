@@ -5,16 +5,29 @@ import { requireGit } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { isHook } from './hooks-folder.ts';
 
-const linksOf = async (
-  { git, repository: { top, prefix } }: GitDirs,
-  commit: string,
-): Promise<ReadonlySet<string>> => {
+const knownAtMost = 20;
+/** The links of a commit never change. */
+const linksOfCommits = new Map<string, readonly string[]>();
+
+const linksInCommit = async ({ git }: GitDirs, commit: string): Promise<readonly string[]> => {
+  const known = commit === '' ? [] : linksOfCommits.get(commit);
+  if (known !== undefined) return known;
   const args = ['ls-tree', '-r', '-z', '--format=%(objectmode) %(path)', commit];
-  const said =
-    commit === '' ? '' : (await requireGit('its links cannot be read', git(args))).toString();
-  const links = said.split('\0').filter((line) => line.startsWith('120000 '));
+  const said = (await requireGit('its links cannot be read', git(args))).toString();
+  const links = said
+    .split('\0')
+    .filter((line) => line.startsWith('120000 '))
+    .map((line) => line.slice('120000 '.length));
+  linksOfCommits.set(commit, links);
+  for (const oldest of [...linksOfCommits.keys()].slice(0, -knownAtMost))
+    linksOfCommits.delete(oldest);
+  return links;
+};
+
+const linksOf = async (dirs: GitDirs, commit: string): Promise<ReadonlySet<string>> => {
+  const { top, prefix } = dirs.repository;
   const below = linksIn(join(top, prefix)).map((name) => prefix + name);
-  return new Set([...links.map((line) => line.slice('120000 '.length)), ...linksIn(top), ...below]);
+  return new Set([...(await linksInCommit(dirs, commit)), ...linksIn(top), ...below]);
 };
 
 /**

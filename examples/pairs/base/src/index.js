@@ -1,0 +1,3 @@
+export { total, withTax } from './cart.js';
+export { amount, label, price } from './item.js';
+export { tax } from './tax.js';
