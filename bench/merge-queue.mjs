@@ -230,9 +230,9 @@ const measureRadar = async () => {
   for (let run = 0; run < 3; run += 1) {
     for (const [n, each] of attempts.entries()) edit(each, n, run);
     const changed = attempts.map(({ attempt }) => attempt);
-    all.push(await timed(() => workspace.radar(changed, signal)));
+    all.push(await timed(() => workspace.radar(changed, [], signal)));
     edit(attempts[7], 7, run + 10);
-    one.push(await timed(() => workspace.radar([attempts[7].attempt], signal)));
+    one.push(await timed(() => workspace.radar([attempts[7].attempt], [], signal)));
   }
   delay.disable();
   const loop = delay.percentile(99) / 1e6;

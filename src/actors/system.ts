@@ -362,7 +362,7 @@ const createWorkReads = (
   const radar = createMergeRadar({
     ...{ journal, now, log },
     look: workspace.radar,
-    mode: () => settings().landing.radar,
+    landing: () => settings().landing,
     note: attempts.agents.note,
   });
   const { isPending } = host.live;

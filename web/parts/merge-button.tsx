@@ -1,4 +1,4 @@
-import { merge } from '../data/actions.ts';
+import { merge, update } from '../data/actions.ts';
 import type { TaskView } from '../data/tasks.ts';
 import { Button, type ButtonProps } from './button.tsx';
 
@@ -9,13 +9,25 @@ interface MergeProps {
 }
 
 export const MergeButton = ({ task, kind = 'plain', fail }: MergeProps) => (
-  <Button
-    kind={kind}
-    hotkey="m"
-    hint="Adds the work to your branch"
-    onPress={() => merge(task)}
-    onError={fail}
-  >
-    Merge
-  </Button>
+  <>
+    {task.work?.merge?.state === 'refused' && (
+      <Button
+        hotkey="u"
+        hint={`Brings your branch into its work, in attempt ${task.attempt + 1} if need be`}
+        onPress={() => update(task)}
+        onError={fail}
+      >
+        Update
+      </Button>
+    )}
+    <Button
+      kind={kind}
+      hotkey="m"
+      hint="Adds the work to your branch"
+      onPress={() => merge(task)}
+      onError={fail}
+    >
+      Merge
+    </Button>
+  </>
 );

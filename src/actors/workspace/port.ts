@@ -117,12 +117,12 @@ export type InCommit = <Result>(
 
 /** Files that are made anew where a merge cannot merge them (`merge.regenerate`). */
 export interface Regenerate {
-  /** Below the project, with `/`. */
-  readonly files: readonly string[];
-  /** Runs the commands of these files in a folder of the merge. @returns why they failed, or null */
+  /** The command of each file, by its path below the project, with `/`. */
+  readonly commands: Readonly<Record<string, string>>;
+  /** Runs commands in a folder of the merge. @returns why one failed, or null */
   run(
     attempt: NamedAttempt,
-    files: readonly string[],
+    commands: readonly string[],
     folder: CommandFolder,
     signal: AbortSignal,
   ): Promise<string | null>;
@@ -250,12 +250,14 @@ export interface SeenWork {
 
 /**
  * Looks again at the folders of attempts that are at work, and at all other unmerged work it knows of.
- * @returns all that it knows now; @throws when git cannot merge, or the signal aborts
+ * `made`: files below the project that a merge makes anew. @returns all that it knows now, and why some of
+ * it is missing, or null
  */
 export type Radar = (
   changed: readonly NamedAttempt[],
+  made: readonly string[],
   signal: AbortSignal,
-) => Promise<ReadonlyMap<TaskId, SeenWork>>;
+) => Promise<{ readonly seen: ReadonlyMap<TaskId, SeenWork>; readonly problem: unknown }>;
 
 /** Puts the folder of an attempt, as a step left it, where other servers can take it. */
 export type KeepFolder = (

@@ -1,10 +1,11 @@
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parseScript } from '../../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import { landingDefaults, type Running, startSystem, untilStatus } from '../../support/running.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 
 /** The file `items/lock` lists the folder `items`, as a lock file lists packages. */
 const list = 'cd items && ls | grep -v lock > lock';
@@ -24,7 +25,10 @@ const scripts = [
   adding('fox', 'echo fox > text'),
 ];
 
-const start = (regenerate: Readonly<Record<string, string>>): Promise<Running> => {
+const start = (
+  regenerate: Readonly<Record<string, string>>,
+  verify: readonly string[] = [check],
+): Promise<Running> => {
   const root = makeRepository();
   mkdirSync(join(root, 'items'));
   commitIn(root, 'items/bee', '\n');
@@ -34,7 +38,7 @@ const start = (regenerate: Readonly<Record<string, string>>): Promise<Running> =
     root,
     workspace: (project, stateDir) => worktreesOf(project, join(stateDir, 'worktrees')),
     model: createScriptedModel(parseScript({ scripts })),
-    options: { landing: { ...landingDefaults, verify: [check], regenerate } },
+    options: { landing: { ...landingDefaults, verify, regenerate } },
   });
 };
 
@@ -80,6 +84,34 @@ test.each([
     expect(refused[0]?.message).toContain(why);
   },
 );
+
+test('a command that removes the folder refuses its own work alone', async () => {
+  const running = await start({ 'items/lock': 'rm -rf "$PWD"' });
+  for (const title of ['cat', 'dog']) await complete(running, title);
+  const other = await complete(running, 'eel');
+
+  const { landed, refused } = await mergeAll(running);
+
+  expect([landed.length, refused.length]).toEqual([1, 2]);
+  expect(refused.map(({ code }) => code)).toEqual(['merge_conflict', 'merge_conflict']);
+  expect(await running.service.status(other)).toMatchObject({ status: 'complete' });
+});
+
+test('what failed is tried again, and a file keeps its bytes and its mode', async () => {
+  const ready = join(temporaryFolder(), 'ready');
+  const bytes = String.raw`printf '\377\376\001\200' > items/lock`;
+  const running = await start({ 'items/lock': `[ -e ${ready} ] && ${bytes}` }, []);
+  for (const title of ['cat', 'dog']) await complete(running, title);
+  gitIn(running.root, 'update-index', '--chmod=+x', 'items/lock');
+  gitIn(running.root, 'commit', '-qm', 'a program');
+  gitIn(running.root, 'checkout', '-q', '-f');
+  expect((await mergeAll(running)).refused).toHaveLength(1);
+  writeFileSync(ready, '');
+
+  expect((await mergeAll(running)).refused).toEqual([]);
+  expect(readFileSync(join(running.root, 'items/lock')).toString('hex')).toBe('fffe0180');
+  expect(gitIn(running.root, 'ls-tree', 'HEAD', 'items/lock')).toMatch(/^100755/);
+});
 
 test('a conflict in another file stays one', async () => {
   const running = await start({ 'items/lock': list });

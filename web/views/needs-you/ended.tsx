@@ -1,4 +1,4 @@
-import { changeTask, update } from '../../data/actions.ts';
+import { changeTask } from '../../data/actions.ts';
 import { tasks } from '../../data/tasks.ts';
 import { whyOf } from '../../model/state.ts';
 import { Button } from '../../parts/button.tsx';
@@ -43,21 +43,11 @@ export const Failed = ({ task, fail }: AskedProps) => (
 export const ReadyToMerge = ({ task, fail }: AskedProps) => {
   return (
     <>
-      {task.work?.merge?.message !== undefined && (
+      {(task.work?.merge?.message ?? task.work?.conflicts_with) !== undefined && (
         <p class="asked">{whyOf(task, undefined, tasks.value)}</p>
       )}
       {task.result !== undefined && <Prose kind="asked" text={task.result} />}
       <div class="actions">
-        {task.work?.merge?.state === 'refused' && (
-          <Button
-            hotkey="s"
-            hint={`Brings your branch into its work, in attempt ${task.attempt + 1} if need be`}
-            onPress={() => update(task)}
-            onError={fail}
-          >
-            Update
-          </Button>
-        )}
         <MergeButton task={task} fail={fail} />
         <a class="button quiet" href={taskPath(task.task_id, 'diff')}>
           Diff and send back

@@ -10,7 +10,7 @@ import { contextWindowOf } from '../../model/context-windows.ts';
 import type { Price } from '../../model/price.ts';
 import { type NetworkAccess, publicHosts } from '../../network/access.ts';
 import type { MergeMode } from '../../workspace/port.ts';
-import type { SetupSettings } from './setup-worktree.ts';
+import type { SetupSettings, SetupTrust } from './setup-worktree.ts';
 
 /** `auto`: our loop if there is a key, else an assistant that is logged in. */
 export type BackendChoice = 'auto' | 'scripted' | Backend;
@@ -139,12 +139,6 @@ export const capsOf = (
     }),
   ),
 });
-
-/**
- * The folder that a setup runs in: of the user's own commit; of a merge that is tested, where a list of
- * hosts may be reached, without install scripts; else with unmerged work of an agent.
- */
-export type SetupTrust = 'users' | 'candidate' | 'none';
 
 /** Who uses the network in an attempt. */
 export type NetworkUser =

@@ -5,7 +5,6 @@ import type { NetworkAccess } from '../../network/access.ts';
 import type { Network, Sandbox } from '../../sandbox/port.ts';
 import { runSandboxed } from '../../sandbox/run-sandboxed.ts';
 import type { CommandFolder, OpenWorkspace, Workspace } from '../../workspace/port.ts';
-import type { MergeSettings, SetupTrust } from './settings.ts';
 
 /** Commands of the user that run once in each new worktree, before its agent. */
 export interface SetupSettings {
@@ -16,6 +15,12 @@ export interface SetupSettings {
   /** Single names at the top of the worktree, kept for the next one with the same lockfile. */
   readonly cache: readonly string[];
 }
+
+/**
+ * The folder that a setup runs in: of the user's own commit; of a merge that is tested, where a list of
+ * hosts may be reached, without install scripts; else with unmerged work of an agent.
+ */
+export type SetupTrust = 'users' | 'candidate' | 'none';
 
 export interface SetupPorts {
   readonly settings: () => { readonly setup: SetupSettings | null; readonly merge: string };
@@ -49,7 +54,7 @@ const networkAdvice = (wanted: NetworkAccess, trust: SetupTrust): string => {
 
 /** npm asks a network that is not there again and again, for more than a minute. */
 const withoutRetries = { npm_config_offline: 'true' };
-/** What an agent wrote may name any package: none of them runs a program of its own. */
+/** What an agent wrote may name any package: npm and yarn run no scripts of packages. */
 const withoutScripts = { npm_config_ignore_scripts: 'true', YARN_ENABLE_SCRIPTS: 'false' };
 
 const setupCommandOf =
@@ -146,19 +151,19 @@ const fillCache = async (
   }, signal);
 };
 
-/** Runs the commands of `merge.regenerate` for some files, as a setup of a merge. @returns why one failed */
+/** Runs commands of `merge.regenerate`, as a setup of a merge. @returns why one failed */
 export const createRegenerate =
-  (ports: SetupPorts, landing: () => Pick<MergeSettings, 'regenerate' | 'timeoutMs'>) =>
+  (ports: SetupPorts, landing: () => { readonly timeoutMs: number }) =>
   async (
     attempt: AttemptInput,
-    files: readonly string[],
+    commands: readonly string[],
     folder: CommandFolder,
     signal: AbortSignal,
   ): Promise<string | null> => {
-    const { regenerate, timeoutMs } = landing();
+    const { timeoutMs } = landing();
     const network = ports.settings().setup?.network ?? false;
     const run = setupCommandOf(ports, { network, timeoutMs }, 'candidate', 'making of a file anew');
-    for (const command of new Set(files.flatMap((path) => regenerate[path] ?? []))) {
+    for (const command of commands) {
       const failure = await run(attempt, command, folder, signal);
       if (failure !== null) return failure.message;
     }

@@ -168,7 +168,7 @@ export const createTrainProof = (ports: ProofPorts): TrainProof => {
     return branch.passed ? proven : { ...branch, unblamed: true };
   };
   const regenerate: TrainProof['regenerate'] = () => ({
-    files: Object.keys(settings().landing.regenerate),
+    commands: settings().landing.regenerate,
     run: async ({ taskId, attempt }, ...rest) =>
       ports
         .regenerate(await attemptOf(taskId, attempt), ...rest)

@@ -11,14 +11,14 @@ import type { WorkReads, WorkView } from '../../workspace/worktrees/work-view.ts
 import type { MergeSettings } from '../attempts/settings.ts';
 
 const shortestPauseMs = 2_000;
-/** A look takes at most this part of the time. */
-const shareOfTime = 10;
+/** Pauses are so many times as long as the last look. */
+const shareOfTime = 4;
 
 export interface RadarPorts {
   /** Null where agents share one folder. */
   readonly look: Radar | null;
   readonly journal: Pick<Journal, 'onOwnCommit' | 'gather'>;
-  readonly mode: () => MergeSettings['radar'];
+  readonly landing: () => Pick<MergeSettings, 'radar' | 'regenerate'>;
   /** Says something to the agent before its next turn. */
   readonly note: (key: AttemptKey, text: string) => void;
   readonly now: () => number;
@@ -31,9 +31,11 @@ export interface MergeRadar {
   stop(): void;
 }
 
+/** A decision of a person, or a merge. */
 const isEnd = ({ type, data }: Entry): boolean =>
   ['completed', 'failed', 'cancelled'].includes(type) ||
-  (type === 'log' && data.includes('"merge_commit"'));
+  (type === 'log' &&
+    /^\{"decision"|"merge_commit"|its work was discarded|its branch has what is new/.test(data));
 
 const toolIn = /"tool":"([^"]*)"/;
 
@@ -46,34 +48,51 @@ const changedBy = ({ type, taskId, attempt, data }: Entry): NamedAttempt | null 
 const noteFor = ({ task_id, paths }: WorkConflict): string =>
   `While you work: ${task_id}, which is not merged either, changes the same lines of ${someOf(paths)}. Whoever is merged second has to resolve that: keep your changes there as small as your task allows.`;
 
-/** Which conflicts are with tasks that were not in conflict before. */
-const news = (before: SeenWork | undefined, after: SeenWork): readonly WorkConflict[] =>
-  after.conflicts.filter(
-    ({ task_id }) =>
-      before?.attempt !== after.attempt || !before.conflicts.some((old) => old.task_id === task_id),
-  );
+/** An agent that goes back and forth does not fill the histories of others. */
+const toldAtMost = 20;
 
-const hasSameConflicts = (before: SeenWork | undefined, { conflicts }: SeenWork): boolean =>
-  JSON.stringify(before?.conflicts ?? []) === JSON.stringify(conflicts);
-
-/** Says it in the log of the task; `tell`: and to its agent. */
-const createTell =
-  ({ journal, mode, note, now }: RadarPorts) =>
-  (taskId: TaskId, before: SeenWork | undefined, after: SeenWork): void => {
-    const { attempt, isLive, conflicts } = after;
-    if (hasSameConflicts(before, after)) return;
-    const isOver = conflicts.length === 0;
-    const message = isOver ? 'conflicts with no other work any more' : conflictWords(conflicts);
-    const data = { level: isOver ? 'info' : 'warn', message, conflicts_with: conflicts };
-    journal.gather({ entries: [entry(taskId, attempt, 'log', now(), data)] });
-    if (isLive && mode() === 'tell')
-      for (const each of news(before, after)) note(attemptKey(taskId, attempt), noteFor(each));
+/**
+ * Says in the log of a task with which others it came into conflict, and when that is over; `tell`: and
+ * to its agent, once for each of them.
+ */
+const createTell = ({ journal, landing, note, now }: RadarPorts) => {
+  const counts = new Map<AttemptKey, number>();
+  const heard = new Set<string>();
+  const idsOf = (seen: SeenWork | undefined): string =>
+    (seen?.conflicts ?? []).map(({ task_id }) => task_id).join(' ');
+  return {
+    tell: (taskId: TaskId, before: SeenWork | undefined, after: SeenWork): void => {
+      const { attempt, isLive, conflicts } = after;
+      const key = attemptKey(taskId, attempt);
+      const count = counts.get(key) ?? 0;
+      if (idsOf(before) === idsOf(after) || count >= toldAtMost) return;
+      counts.set(key, count + 1);
+      const isOver = conflicts.length === 0;
+      const message = isOver ? 'conflicts with no other work any more' : conflictWords(conflicts);
+      const data = { level: isOver ? 'info' : 'warn', message };
+      journal.gather({ entries: [entry(taskId, attempt, 'log', now(), data)] });
+      if (!isLive || landing().radar !== 'tell') return;
+      for (const each of conflicts) {
+        const pair = `${key} ${each.task_id}`;
+        if (!heard.has(pair)) note(key, noteFor(each));
+        heard.add(pair);
+      }
+    },
+    /** Those that are seen no more need no account. */
+    forget: (seen: ReadonlyMap<TaskId, SeenWork>): void => {
+      const keys = new Set([...seen].map(([taskId, { attempt }]) => attemptKey(taskId, attempt)));
+      for (const key of counts.keys()) if (!keys.has(key)) counts.delete(key);
+      for (const pair of heard)
+        if (!keys.has(pair.slice(0, pair.indexOf(' ')) as AttemptKey)) heard.delete(pair);
+    },
   };
+};
 
 /** The work of an attempt, with what was seen of it. */
 const withSeen = (work: WorkView | null, attempt: number, seen: SeenWork | undefined) => {
   const isDone = work?.merged_at !== undefined || work?.discarded_at !== undefined;
-  if (seen?.attempt !== attempt || isDone || (work === null && !seen.isLive)) return work;
+  if (seen?.attempt !== attempt || isDone) return work;
+  if (work === null && (!seen.isLive || seen.size.files === 0)) return null;
   const conflicts = seen.conflicts.map(({ task_id, paths }) => ({ task_id, paths: [...paths] }));
   return {
     ...(work ?? seen.size),
@@ -83,8 +102,8 @@ const withSeen = (work: WorkView | null, attempt: number, seen: SeenWork | undef
 
 /** Looks for conflicts to come after each call that may have changed files, with a pause in between. */
 export const createMergeRadar = (ports: RadarPorts): MergeRadar => {
-  const { look, journal, mode, now, log } = ports;
-  const tell = createTell(ports);
+  const { look, journal, landing, now, log } = ports;
+  const { tell, forget } = createTell(ports);
   const ending = new AbortController();
   const changed = new Map<AttemptKey, NamedAttempt>();
   let seen: ReadonlyMap<TaskId, SeenWork> = new Map();
@@ -98,18 +117,24 @@ export const createMergeRadar = (ports: RadarPorts): MergeRadar => {
     const begun = now();
     const attempts = [...changed.values()];
     changed.clear();
-    try {
-      const found = await read(attempts, ending.signal);
-      const before = seen;
-      seen = found;
-      for (const [taskId, after] of found) tell(taskId, before.get(taskId), after);
-      lastProblem = '';
-    } catch (error) {
-      if (ending.signal.aborted) return;
+    const failed = (error: unknown): void => {
       const problem = messageOf(error);
       if (problem !== lastProblem) log('could not look for conflicts to come', { error });
       lastProblem = problem;
+    };
+    const before = seen;
+    try {
+      const { regenerate } = landing();
+      const found = await read(attempts, Object.keys(regenerate), ending.signal);
+      seen = found.seen;
+      if (found.problem !== null) failed(found.problem);
+    } catch (error) {
+      if (ending.signal.aborted) return;
+      seen = new Map();
+      failed(error);
     }
+    for (const [taskId, after] of seen) tell(taskId, before.get(taskId), after);
+    forget(seen);
     nextAt = now() + Math.max(shortestPauseMs, shareOfTime * (now() - begun));
   };
 
@@ -118,6 +143,10 @@ export const createMergeRadar = (ports: RadarPorts): MergeRadar => {
     if (look === null || timer !== null || ending.signal.aborted) return;
     const begin = (): void => {
       isWanted = false;
+      if (landing().radar === 'off') {
+        timer = null;
+        return;
+      }
       void round(look).finally(() => {
         timer = null;
         if (isWanted) lookSoon();
@@ -127,7 +156,7 @@ export const createMergeRadar = (ports: RadarPorts): MergeRadar => {
   };
 
   const stopListening = journal.onOwnCommit((entries) => {
-    if (mode() === 'off') {
+    if (landing().radar === 'off') {
       seen = new Map();
       return;
     }

@@ -21,8 +21,8 @@ export interface Signing {
 export const unsigned: Signing = { before: [], after: [], call: {} };
 
 /**
- * Signs commits as the user's own git would. Only the configuration of the user counts, never one of a
- * repository, which an agent may have written: it names programs.
+ * Signs commits as the user's own git would. The configuration of a repository does not count, which an
+ * agent may have written: it names programs. So does none that is for some repositories (`includeIf`).
  */
 export const readSigning = async (program: string, env: NodeJS.ProcessEnv): Promise<Signing> => {
   const given = Object.fromEntries(
@@ -30,7 +30,7 @@ export const readSigning = async (program: string, env: NodeJS.ProcessEnv): Prom
   );
   const { stdout, failed, shortMessage } = await execa(
     program,
-    ['config', '--global', '--includes', '-z', '--list'],
+    ['config', '--includes', '-z', '--list'],
     {
       ...{ cwd: '/', extendEnv: false, reject: false, timeout: configLimitMs },
       env: { ...given, XDG_CONFIG_HOME: env['XDG_CONFIG_HOME'] ?? '', GIT_DIR: '/nonexistent' },

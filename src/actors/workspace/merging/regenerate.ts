@@ -1,7 +1,12 @@
+import { closeSync, fstatSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { bytesText } from '../../../machines/bytes.ts';
+import { messageOf } from '../../../machines/message-of.ts';
 import type { TaskId } from '../../../machines/task.ts';
-import { readRegularAsync } from '../../files/regular-file.ts';
+import { openRegular } from '../../files/regular-file.ts';
+import { shownName, textOf } from '../folders/names.ts';
 import { plainFolder } from '../folders/plain-folder.ts';
+import { blobName, keepBlob, readBlob } from '../git/blobs.ts';
 import { commitTree } from '../git/commits.ts';
 import { requiredLine, requireGit } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
@@ -9,7 +14,7 @@ import type { InCommit, Regenerate } from '../port.ts';
 import type { IndexChange } from '../saving/snapshot-job.ts';
 import type { Side } from './merge.ts';
 
-const bytesAtMost = 64 * 1024 * 1024;
+const bytesAtMost = 16 * 1024 * 1024;
 const knownAtMost = 100;
 
 /** Files that a merge could not merge, which a command makes from the others. */
@@ -18,12 +23,13 @@ interface Wanted {
   readonly attempt: number;
   /** The merge, in which these files are as on our side. */
   readonly merged: Side;
-  /** With `/`, below the project. */
-  readonly paths: readonly string[];
+  /** As on our side. */
+  readonly files: Files;
+  /** The commands that make these files. */
+  readonly commands: readonly string[];
 }
 
-/** A mode and object of each path; or why the files could not be made. */
-type Made = readonly IndexChange[] | { readonly why: string };
+type Files = readonly IndexChange[];
 
 export interface Regenerated {
   /**
@@ -37,9 +43,12 @@ export interface Regenerated {
     conflicted: { readonly tree: string; readonly conflicts: readonly string[] },
   ): Promise<string | { readonly why: string } | null>;
   wanted(): Wanted | null;
+  /** Builds again with what was wanted. */
+  make(dirs: GitDirs, wanted: Wanted, regenerate: Regenerate, signal: AbortSignal): Promise<void>;
 }
 
-const entryOf = /^(\d+) blob ([0-9a-f]+)\t/;
+/** A link is not made anew. */
+const entryOf = /^(100644|100755) blob ([0-9a-f]+)\t/;
 
 /** Replaces files of a tree. */
 const withFiles = async (
@@ -56,88 +65,104 @@ const withFiles = async (
   return requiredLine('the tree cannot be written', git(['write-tree'], { env }));
 };
 
+/** The file that a command left, which may have put anything there. @throws when it is no regular file */
+const keepFile = (dirs: GitDirs, root: string, path: string): string => {
+  const below = path.slice(Buffer.from(dirs.repository.prefix).toString('latin1').length);
+  const folder = plainFolder(root, dirname(textOf(below)), 'leave');
+  let file: number | null = null;
+  try {
+    if (folder !== null) file = openRegular(join(folder, basename(textOf(below))));
+  } catch {
+    // Whatever is there.
+  }
+  if (file === null) throw new Error(`its command left no regular file ${shownName(below)}`);
+  try {
+    const { size } = fstatSync(file);
+    if (size > bytesAtMost) throw new Error(`${shownName(below)} has ${bytesText(size)}`);
+    const blob = readBlob(file, size);
+    const oid = blobName(blob, dirs.repository.format);
+    keepBlob(dirs.objects, oid, blob);
+    return oid;
+  } finally {
+    closeSync(file);
+  }
+};
+
+const entriesAt = async (
+  { git }: GitDirs,
+  commit: string,
+  paths: readonly string[],
+): Promise<Files> => {
+  const list = git(['ls-tree', '-z', commit, '--', ...paths]);
+  const said = (await requireGit('the branch cannot be read', list)).toString('latin1');
+  return said.split('\0').flatMap((line): Files => {
+    const [start, mode = '', oid = ''] = entryOf.exec(line) ?? [];
+    return start === undefined ? [] : [{ path: line.slice(start.length), to: { mode, oid } }];
+  });
+};
+
 /**
  * Files such as package-lock.json are not merged but made anew, by the command that the user names
  * (`merge.regenerate`). The command runs in a folder of the merge with these files as on the branch; only
- * these files are taken from it.
+ * these files are taken from it. A failure counts for one build.
  */
 export const createRegeneration = (inCandidate: InCommit) => {
-  /** By the tree of the merge with the files of our side. */
-  const known = new Map<string, Made>();
+  const known = new Map<string, Files>();
+  const keyOf = ({ merged, files, commands }: Wanted): string =>
+    JSON.stringify([merged.tree, files.map(({ path }) => path), commands]);
 
-  const make = async (
-    dirs: GitDirs,
-    { taskId, attempt, merged, paths }: Wanted,
-    regenerate: Regenerate,
-    signal: AbortSignal,
-  ): Promise<Made> => {
-    const { git, repository } = dirs;
-    return inCandidate(
-      merged.commit,
-      async (folder) => {
-        const why = await regenerate.run({ taskId, attempt }, paths, folder, signal);
-        if (why !== null) return { why };
-        const made: IndexChange[] = [];
-        for (const path of paths) {
-          const at = plainFolder(folder.root, dirname(path), 'leave');
-          const file = at === null ? null : join(at, basename(path));
-          const input =
-            file === null ? null : await readRegularAsync(file, bytesAtMost).catch(() => null);
-          if (input === null) return { why: `its command left no regular file ${path}` };
-          const write = git(['hash-object', '-w', '--stdin', '--no-filters'], { input });
-          const oid = await requiredLine('the file cannot be saved', write);
-          const name = Buffer.from(`${repository.prefix}${path}`).toString('latin1');
-          made.push({ path: name, to: { mode: '100644', oid } });
-        }
-        return made;
-      },
-      signal,
-    );
-  };
-
-  return {
-    /** Remembers what the next build needs. */
-    make: async (
+  return (byPath: Readonly<Record<string, string>>): Regenerated => {
+    const failures = new Map<string, string>();
+    let wanted: Wanted | null = null;
+    const makeFiles = async (
       dirs: GitDirs,
-      wanted: Wanted,
+      { taskId, attempt, merged, files, commands }: Wanted,
       regenerate: Regenerate,
       signal: AbortSignal,
-    ): Promise<void> => {
-      const made = await make(dirs, wanted, regenerate, signal);
-      known.set(wanted.merged.tree, made);
-      for (const [oldest] of known)
-        if (known.size > knownAtMost) known.delete(oldest);
-        else break;
-    },
-    begin: (files: readonly string[]): Regenerated => {
-      let wanted: Wanted | null = null;
-      return {
-        wanted: () => wanted,
-        resolve: async (dirs, ours, { role, ...of }, { tree, conflicts }) => {
-          const { prefix } = dirs.repository;
-          const all = files.map((path) => `${prefix}${path}`);
-          if (!conflicts.every((path) => all.includes(path))) return null;
-          const list = dirs.git(['ls-tree', '-z', ours.commit, '--', ...conflicts]);
-          const entries = (await requireGit('the branch cannot be read', list))
-            .toString('latin1')
-            .split('\0')
-            .flatMap((line): IndexChange[] => {
-              const [start, mode = '', oid = ''] = entryOf.exec(line) ?? [];
-              return start === undefined
-                ? []
-                : [{ path: line.slice(start.length), to: { mode, oid } }];
-            });
-          if (entries.length < conflicts.length) return null;
-          const base = await withFiles(dirs, tree, entries);
-          const made = known.get(base);
-          if (made !== undefined) return 'why' in made ? made : withFiles(dirs, base, made);
-          const merge = { tree: base, parents: [ours.commit], message: 'To be made', role };
-          const merged = { tree: base, commit: await commitTree(dirs, merge) };
-          const paths = conflicts.map((path) => path.slice(prefix.length));
-          wanted = { ...of, merged, paths };
-          return null;
+    ): Promise<Files | string> =>
+      inCandidate(
+        merged.commit,
+        async (folder) => {
+          const why = await regenerate.run({ taskId, attempt }, commands, folder, signal);
+          if (why !== null) return why;
+          return files.map(({ path, to }) => ({
+            path,
+            to: { mode: to?.mode ?? '', oid: keepFile(dirs, folder.root, path) },
+          }));
         },
-      };
-    },
+        signal,
+      );
+    return {
+      wanted: () => wanted,
+      make: async (dirs, asked, regenerate, signal) => {
+        wanted = null;
+        const made = await makeFiles(dirs, asked, regenerate, signal).catch((error: unknown) => {
+          signal.throwIfAborted();
+          return messageOf(error);
+        });
+        if (typeof made === 'string') failures.set(keyOf(asked), made);
+        else known.set(keyOf(asked), made);
+        for (const oldest of [...known.keys()].slice(0, -knownAtMost)) known.delete(oldest);
+      },
+      resolve: async (dirs, ours, { role, ...of }, { tree, conflicts }) => {
+        const { prefix } = dirs.repository;
+        const commands = conflicts.flatMap((path) =>
+          path.startsWith(prefix) ? (byPath[path.slice(prefix.length)] ?? []) : [],
+        );
+        if (commands.length < conflicts.length) return null;
+        const files = await entriesAt(dirs, ours.commit, conflicts);
+        if (files.length < conflicts.length) return null;
+        const base = await withFiles(dirs, tree, files);
+        const merge = { tree: base, parents: [ours.commit], message: 'To be made', role };
+        const merged = { tree: base, commit: await commitTree(dirs, merge) };
+        const asked = { ...of, merged, files, commands: [...new Set(commands)] };
+        const key = keyOf(asked);
+        const [made, why] = [known.get(key), failures.get(key)];
+        if (made !== undefined) return withFiles(dirs, base, made);
+        if (why !== undefined) return { why };
+        wanted = asked;
+        return null;
+      },
+    };
   };
 };

@@ -111,9 +111,10 @@ export const countChanges = async (
   { git }: Pick<GitDirs, 'git'>,
   base: string,
   later: string,
+  signal?: AbortSignal,
 ): Promise<ReturnType<typeof countsIn>> => {
   const stat = ['diff-tree', '-r', '-z', '--numstat', '-M', ...plainDiffOptions, base, later];
-  const said = await requireGit('the changes cannot be counted', git(stat));
+  const said = await requireGit('the changes cannot be counted', git(stat, { signal }));
   return countsIn(said.toString('latin1'));
 };
 

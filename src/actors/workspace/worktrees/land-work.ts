@@ -263,6 +263,8 @@ const commitCars = async (
     if (member === undefined || role === undefined)
       throw new GitError(`the record of ${car.taskId} is gone`);
     const message = messageOfCar(member, car, tree, commands);
+    if (signing !== unsigned && member.style === 'ff')
+      throw new GitError('a fast-forward cannot be signed (merge.sign): merge it as one commit');
     const keeps = member.style === 'merge' && car.undoes === undefined;
     const parents = [commits.at(-1) ?? head, ...(keeps ? [car.from] : [])];
     const commit = { tree: car.tree, parents, message, role, signing };
@@ -270,6 +272,14 @@ const commitCars = async (
   }
   return commits;
 };
+
+const testedBy = ({ commands, evidence }: TrainToLand): WorkRecord['tested'] =>
+  commands === null || evidence === undefined ? null : { commands: [...commands], ...evidence };
+
+const signingOf = async (
+  { program, userEnv = {} }: WorkParts['options'],
+  { sign = false }: TrainToLand,
+): Promise<Signing> => (sign ? readSigning(program, userEnv) : unsigned);
 
 const createLand =
   ({ options, records, stores }: WorkParts, remember: Remember) =>
@@ -282,12 +292,11 @@ const createLand =
       return { status: 'stopped', why: conflict(why) };
     }
     if ((await commitOf(dirs, 'HEAD')) !== head) return { status: 'moved' };
+    const isGone = async ({ taskId, attempt }: Car): Promise<boolean> =>
+      (await records.read(taskId, attempt))?.discarded !== null;
     // Then another train is built, without it.
-    for (const { taskId, attempt } of cars)
-      if ((await records.read(taskId, attempt))?.discarded !== null) return { status: 'moved' };
-    const { program, userEnv = {} } = options;
-    const signing = train.sign === true ? await readSigning(program, userEnv) : unsigned;
-    const commits = await commitCars(dirs, records, train, signing, signal);
+    for (const car of cars) if (await isGone(car)) return { status: 'moved' };
+    const commits = await commitCars(dirs, records, train, await signingOf(options, train), signal);
     const target = commits.at(-1) ?? head;
     const forget = (record: WorkRecord, reason: string): Promise<void> =>
       records.write({
@@ -297,9 +306,7 @@ const createLand =
     const obstacle = await updateCheckout(dirs, checkout, { head, target, signal });
     if (obstacle !== null)
       return { status: 'stopped', why: conflict(obstacle.why, obstacle.files) };
-    const { commands, evidence } = train;
-    const tested =
-      commands === null || evidence === undefined ? null : { commands: [...commands], ...evidence };
+    const tested = testedBy(train);
     for (const [at, { taskId, attempt, from, undoes }] of cars.entries()) {
       const record = await records.read(taskId, attempt);
       if (record === null) continue;

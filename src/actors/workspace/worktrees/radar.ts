@@ -1,7 +1,7 @@
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TaskId } from '../../../machines/task.ts';
-import { textOf } from '../folders/names.ts';
+import { shownName } from '../folders/names.ts';
 import { blobName, keepBlob } from '../git/blobs.ts';
 import { mergeAttributes } from '../git/commits.ts';
 import { createGit, requireGit } from '../git/git.ts';
@@ -16,8 +16,15 @@ import type { WorkParts } from './work-parts.ts';
 
 /** Of work that waits to be merged, the newest. */
 const finishedAtMost = 50;
-const readAtOnce = 4;
-const pathsAtMost = 100;
+/** A longer look at a folder would hold up the save of the attempt. */
+const readLimitMs = 10_000;
+/** What is not merged within that is merged at the next look. */
+const mergeLimitMs = 5_000;
+const pairsAtOnce = 50;
+/** Larger changes are not compared. */
+const comparedAtMost = 10_000;
+const pathsAtMost = 20;
+const nameAtMost = 200;
 
 /** Work as it was when it was last looked at. */
 interface Member extends Omit<SeenWork, 'conflicts'> {
@@ -40,24 +47,28 @@ const attemptOf = ({ task_id, attempt }: WorkRecord): NamedAttempt => ({
 });
 const keyOf = ([one, other]: Pair): string => `${one.commit} ${other.commit}`;
 
-/** Pairs of work that changed files of one name, one of them by an agent that is at work. */
-const pairsOf = (members: readonly Member[]): readonly Pair[] =>
-  members.flatMap((one, at) =>
-    members
-      .slice(at + 1)
-      .filter(
-        (other) =>
-          (one.isLive || other.isLive) && [...one.paths].some((path) => other.paths.has(path)),
-      )
-      .map((other): Pair => [one, other]),
-  );
+/** Pairs of work that changed files of one name. */
+const pairsOf = (members: readonly Member[]): readonly Pair[] => {
+  const byPath = new Map<string, Member[]>();
+  const pairs = new Map<string, Pair>();
+  for (const member of members)
+    for (const path of member.paths) {
+      const others = byPath.get(path) ?? [];
+      for (const other of others) pairs.set(keyOf([other, member]), [other, member]);
+      byPath.set(path, [...others, member]);
+    }
+  return [...pairs.values()];
+};
+
+/** Git takes a path with a colon in quotes. */
+const quoted = (path: string): string => `"${path.replaceAll(/["\\]/g, '\\$&')}"`;
 
 /** Git that writes its objects to a folder of ours. */
 const writingTo = (dirs: GitDirs, folder: string, also: readonly string[] = []): GitDirs => ({
   ...dirs,
   git: createGit(dirs.program, dirs.gitDir, {
     GIT_OBJECT_DIRECTORY: folder,
-    GIT_ALTERNATE_OBJECT_DIRECTORIES: [dirs.objects, ...also].join(':'),
+    GIT_ALTERNATE_OBJECT_DIRECTORIES: [dirs.objects, ...also].map(quoted).join(':'),
   }),
 });
 
@@ -77,41 +88,58 @@ const conflictsIn = (said: Buffer): readonly (readonly string[])[] => {
  * The conflicts between what both changed, not with what one of them began with. With one base it may be
  * a file that one of them renamed.
  */
-const ownConflicts = ([one, other]: Pair, conflicts: readonly string[]): readonly string[] => {
+const ownConflicts = (
+  [one, other]: Pair,
+  conflicts: readonly string[],
+  made: ReadonlySet<string>,
+): readonly string[] => {
   const isOwn = (path: string): boolean =>
     one.base === other.base
       ? one.paths.has(path) || other.paths.has(path)
       : one.paths.has(path) && other.paths.has(path);
-  return [...new Set(conflicts)].filter(isOwn).slice(0, pathsAtMost).map(textOf);
+  return [...new Set(conflicts)]
+    .filter((path) => isOwn(path) && !made.has(path))
+    .slice(0, pathsAtMost)
+    .map((path) => shownName(path.slice(0, nameAtMost)));
 };
 
-/** Merges all pairs in one process, and keeps nothing of it. @returns their conflicts, in their order */
+/** Merges pairs and keeps nothing of it. @returns the conflicts of each, as latin1 */
 const mergePairs = async (
   dirs: GitDirs,
   pairs: readonly Pair[],
   signal: AbortSignal,
 ): Promise<readonly (readonly string[])[]> => {
-  if (pairs.length === 0) return [];
-  const scratch = join(dirs.temporary, 'radar');
-  await mkdir(scratch);
+  const scratch = await mkdtemp(join(dirs.temporary, 'radar-'));
   const also = new Set(pairs.flat().flatMap(({ objects }) => objects ?? []));
   const { git } = writingTo(dirs, scratch, [...also]);
   const merge = ['merge-tree', '--write-tree', '--stdin', '-z', '--name-only', '--no-messages'];
   const input = pairs.map((pair) => `${keyOf(pair)}\n`).join('');
-  const call = git([...(await mergeAttributes(dirs, 'HEAD')), ...merge], { input, signal });
+  const limitMs = mergeLimitMs;
+  const call = git([...(await mergeAttributes(dirs, 'HEAD')), ...merge], {
+    input,
+    signal,
+    limitMs,
+  });
   const found = conflictsIn(await requireGit('the work cannot be merged', call));
-  return pairs.map((pair, at) => ownConflicts(pair, found[at] ?? []));
+  await rm(scratch, { recursive: true, force: true });
+  return pairs.map((_, at) => found[at] ?? []);
+};
+
+const readChanges = async (dirs: GitDirs, base: string, later: string, signal: AbortSignal) => {
+  const { size, paths, renamed } = await countChanges(dirs, base, later, signal);
+  const all = [...paths, ...renamed];
+  return { size, paths: new Set(all.length > comparedAtMost ? [] : all) };
 };
 
 const readFinished = async (
   dirs: GitDirs,
   record: WorkRecord & { readonly commit: string },
+  signal: AbortSignal,
 ): Promise<Member> => {
   const [base, { commit }] = [firstBase(record), record];
-  const { size, paths, renamed } = await countChanges(dirs, base, commit);
   return {
-    ...{ ...attemptOf(record), isLive: false, base, commit, objects: null, size },
-    paths: new Set([...paths, ...renamed]),
+    ...{ ...attemptOf(record), isLive: false, base, commit, objects: null },
+    ...(await readChanges(dirs, base, commit, signal)),
   };
 };
 
@@ -131,36 +159,55 @@ const keepCommit = (
   return id;
 };
 
-/** The folder of an attempt at work as it is now. Null: it changed nothing. */
-const readLive = async (
+/** The tree of a folder as it is now; null: it changed nothing. No save waits for long. */
+const readFolder = async (
   dirs: GitDirs,
   { options, placesOf }: WorkParts,
   record: WorkRecord,
   objects: string,
   signal: AbortSignal,
-): Promise<Member | null> => {
+): Promise<string | null> => {
   await rm(objects, { recursive: true, force: true });
   await mkdir(objects, { recursive: true, mode: 0o700 });
   const own = await snapshotJob(dirs, record, placesOf(record.task_id, record.attempt), options);
   const largeFiles = own.largeFiles === null ? null : join(objects, 'lfs');
   const job = { ...own, largeFiles, objects, otherObjects: dirs.objects };
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(readLimitMs)]);
+  return (await snapshotInThread(job, limit)).tree;
+};
+
+const asMember = async (
+  dirs: GitDirs,
+  record: WorkRecord,
+  objects: string,
+  found: string | null,
+  signal: AbortSignal,
+): Promise<Member> => {
   const there = writingTo(dirs, objects);
-  const tree = await treeOfWork(there, record, (await snapshotInThread(job, signal)).tree);
-  if (tree === null) return null;
   const base = firstBase(record);
-  const { size, paths, renamed } = await countChanges(there, base, tree);
+  const named = { ...attemptOf(record), isLive: true, base, objects };
+  const tree = await treeOfWork(there, record, found);
+  if (tree === null)
+    return {
+      ...{ ...named, commit: record.base, paths: new Set() },
+      size: { files: 0, insertions: 0, deletions: 0 },
+    };
   const parents = record.resolves?.parents ?? [record.base];
   const commit = keepCommit(dirs, objects, tree, parents);
-  return {
-    ...{ ...attemptOf(record), isLive: true, base, commit, objects, size },
-    paths: new Set([...paths, ...renamed]),
-  };
+  return { ...named, commit, ...(await readChanges(there, base, tree, signal)) };
 };
 
 interface Known {
   readonly members: ReadonlyMap<string, Member>;
   /** The files in conflict of each pair. */
   readonly conflicts: ReadonlyMap<string, readonly string[]>;
+}
+interface LookPorts {
+  /** Files that a merge makes anew, as latin1. */
+  readonly made: ReadonlySet<string>;
+  readonly signal: AbortSignal;
+  /** One of them could not be looked at; the others are. */
+  readonly fail: (error: unknown) => void;
 }
 const nothing: Known = { members: new Map(), conflicts: new Map() };
 
@@ -170,38 +217,60 @@ const findRecords = async (
   unmerged: readonly WorkRecord[],
   live: Map<string, number>,
 ): Promise<readonly WorkRecord[]> => {
-  const atWork: WorkRecord[] = [];
+  const [atWork, ended]: [WorkRecord[], WorkRecord[]] = [[], []];
   for (const [taskId, attempt] of live) {
     const record = await records.read(taskId, attempt);
-    if (record === null || record.closed) live.delete(taskId);
-    else atWork.push(record);
+    if (record?.closed === false) atWork.push(record);
+    else live.delete(taskId);
+    if (record?.closed === true) ended.push(record);
   }
   const newest = new Map<string, WorkRecord>();
-  for (const record of unmerged)
-    if ((newest.get(record.task_id)?.attempt ?? 0) < record.attempt)
+  for (const record of [...unmerged, ...ended])
+    if ((newest.get(record.task_id)?.attempt ?? 0) <= record.attempt)
       newest.set(record.task_id, record);
   const finished = [...newest.values()].filter(
-    ({ complete, pruned, task_id }) => complete && !pruned && !live.has(task_id),
+    ({ task_id, commit, complete, merged, discarded, pruned }) =>
+      complete &&
+      !pruned &&
+      commit !== null &&
+      merged === null &&
+      discarded === null &&
+      !live.has(task_id),
   );
-  return atWork.length === 0 ? [] : [...atWork, ...finished.slice(-finishedAtMost)];
+  return [...atWork, ...finished.slice(-finishedAtMost)];
 };
 
-/** Tries the pairs of which one is another than before. */
+/** Tries the pairs of which one is another than before, as many as there is time for. */
 const lookAt = async (
   dirs: GitDirs,
   seen: readonly Member[],
   before: Known['conflicts'],
-  signal: AbortSignal,
+  { made, signal, fail }: LookPorts,
 ): Promise<Known> => {
   const pairs = pairsOf(seen);
-  const fresh = pairs.filter((pair) => !before.has(keyOf(pair)));
-  const tried = await mergePairs(dirs, fresh, signal);
-  const found = new Map(fresh.map((pair, at) => [keyOf(pair), tried[at] ?? []]));
-  const conflictOf = (key: string): readonly string[] => found.get(key) ?? before.get(key) ?? [];
-  return {
-    members: new Map(seen.map((member) => [nameOf(member), member])),
-    conflicts: new Map(pairs.map(keyOf).map((key) => [key, conflictOf(key)])),
+  const found = new Map<string, readonly string[]>();
+  for (const pair of pairs) {
+    const known = before.get(keyOf(pair));
+    if (known !== undefined) found.set(keyOf(pair), known);
+  }
+  const until = Date.now() + mergeLimitMs;
+  const merge = async (some: readonly Pair[]): Promise<void> => {
+    if (some.length === 0 || Date.now() > until) return;
+    try {
+      const conflicts = await mergePairs(dirs, some, signal);
+      for (const [at, pair] of some.entries())
+        found.set(keyOf(pair), ownConflicts(pair, conflicts[at] ?? [], made));
+    } catch (error) {
+      signal.throwIfAborted();
+      // Git stops at the first that it cannot merge.
+      if (some.length === 1) fail(error);
+      else for (const pair of some) await merge([pair]);
+    }
   };
+  const fresh = pairs.filter((pair) => !found.has(keyOf(pair)));
+  for (let at = 0; at < fresh.length; at += pairsAtOnce)
+    await merge(fresh.slice(at, at + pairsAtOnce));
+  return { members: new Map(seen.map((member) => [nameOf(member), member])), conflicts: found };
 };
 
 const shown = ({ members, conflicts }: Known): ReadonlyMap<TaskId, SeenWork> => {
@@ -211,7 +280,8 @@ const shown = ({ members, conflicts }: Known): ReadonlyMap<TaskId, SeenWork> => 
   const conflictsOf = (one: Member): SeenWork['conflicts'] =>
     all
       .map((other) => ({ task_id: other.taskId, paths: between(one, other) }))
-      .filter(({ paths }) => paths.length > 0);
+      .filter(({ paths }) => paths.length > 0)
+      .sort((a, b) => (a.task_id < b.task_id ? -1 : 1));
   return new Map(all.map((one) => [one.taskId, { ...one, conflicts: conflictsOf(one) }]));
 };
 
@@ -238,36 +308,54 @@ export const createRadar = (
     const attempt = attemptOf(record);
     const name = nameOf(attempt);
     const before = known.members.get(name);
-    if (before?.isLive === !record.closed && !changed.has(name)) return before;
-    if (record.commit !== null) return readFinished(dirs, { ...record, commit: record.commit });
-    return ofAttempt(attempt, async () => {
-      if ((await records.read(attempt.taskId, attempt.attempt))?.closed !== false) return null;
-      const temporary = join(dirs.temporary, name);
-      await mkdir(temporary);
-      return readLive({ ...dirs, temporary }, parts, record, join(folder, name), signal);
-    });
+    const isSame = before?.isLive === true ? !record.closed : before?.commit === record.commit;
+    if (before !== undefined && isSame && !changed.has(name)) return before;
+    const temporary = await mkdtemp(join(dirs.temporary, 'radar-'));
+    const [own, objects] = [{ ...dirs, temporary }, join(folder, name)];
+    const read = async (): Promise<string | null | WorkRecord> => {
+      const now = await records.read(attempt.taskId, attempt.attempt);
+      if (now === null || now.closed) return now;
+      return readFolder(own, parts, record, objects, signal);
+    };
+    const found = record.closed ? record : await ofAttempt(attempt, read);
+    if (typeof found !== 'object' || found === null)
+      return asMember(own, record, objects, found, signal);
+    const { commit, complete } = found;
+    return commit === null || !complete ? null : readFinished(dirs, { ...found, commit }, signal);
   };
 
-  const look = async (changed: ReadonlySet<string>, signal: AbortSignal): Promise<Known> => {
+  const look = async (changed: ReadonlySet<string>, ports: LookPorts): Promise<Known> => {
     const found = await findRecords(parts, unmerged(), live);
     const [first] = found;
     if (first === undefined) return nothing;
     const ofKind = found.filter(({ kind }) => kind === first.kind);
     return stores.use(first.kind, async (dirs) => {
       const seen: Member[] = [];
-      for (let at = 0; at < ofKind.length; at += readAtOnce) {
-        const some = ofKind.slice(at, at + readAtOnce);
-        const read = some.map((each) => readMember(dirs, each, changed, signal));
-        seen.push(...(await Promise.all(read)).filter((member) => member !== null));
-      }
-      return lookAt(dirs, seen, known.conflicts, signal);
+      // One after the other: saves need the threads that read folders, too.
+      for (const record of ofKind)
+        try {
+          const member = await readMember(dirs, record, changed, ports.signal);
+          if (member !== null) seen.push(member);
+        } catch (error) {
+          ports.signal.throwIfAborted();
+          ports.fail(error);
+        }
+      const { prefix } = dirs.repository;
+      const files = [...ports.made].map((path) => Buffer.from(prefix + path).toString('latin1'));
+      return lookAt(dirs, seen, known.conflicts, { ...ports, made: new Set(files) });
     });
   };
 
-  return async (changed, signal) => {
-    for (const { taskId, attempt } of changed) live.set(taskId, attempt);
+  return async (changed, made, signal) => {
+    for (const { taskId, attempt } of changed)
+      if ((live.get(taskId) ?? 0) < attempt) live.set(taskId, attempt);
+    let problem: unknown = null;
+    const fail = (error: unknown): void => {
+      problem ??= error;
+    };
     try {
-      known = await look(new Set(changed.map(nameOf)), signal);
+      const names = new Set(changed.map(nameOf));
+      known = await look(names, { made: new Set(made), signal, fail });
     } catch (error) {
       // What it knew may be of objects that it has removed.
       known = nothing;
@@ -276,6 +364,6 @@ export const createRadar = (
     for (const name of await readdir(folder).catch(() => []))
       if (known.members.get(name)?.objects == null)
         await rm(join(folder, name), { recursive: true, force: true });
-    return shown(known);
+    return { seen: shown(known), problem };
   };
 };

@@ -7,7 +7,7 @@ import {
   type SerialQueue,
 } from '../../process/serial-queue.ts';
 import { createSetupCache } from '../folders/setup-cache.ts';
-import { GitError, requireGit } from '../git/git.ts';
+import { requireGit } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
 import { firstBase, type WorkRecord } from '../git/work-records.ts';
 import { createRegeneration } from '../merging/regenerate.ts';
@@ -158,14 +158,13 @@ const createBuild = (
 ): Workspace['build'] => {
   const regeneration = createRegeneration(inCandidate);
   return async (members, signal = new AbortController().signal, regenerate) => {
+    const regenerated = regeneration(regenerate?.commands ?? {});
     for (;;) {
-      const regenerated = regeneration.begin(regenerate?.files ?? []);
       const train = await inTurn(() => build(members, regenerated, signal));
       const wanted = regenerated.wanted();
       if (wanted === null || regenerate === undefined) return train;
-      const record = await records.read(wanted.taskId, wanted.attempt);
-      if (record === null) throw new GitError(`the record of ${wanted.taskId} is gone`);
-      await stores.use(record.kind, (dirs) => regeneration.make(dirs, wanted, regenerate, signal));
+      const kind = (await records.read(wanted.taskId, wanted.attempt))?.kind ?? 'project';
+      await stores.use(kind, (dirs) => regenerated.make(dirs, wanted, regenerate, signal));
     }
   };
 };
