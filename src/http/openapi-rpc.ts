@@ -154,17 +154,12 @@ const conflictShape = {
     .optional()
     .describe('tasks whose work is on the branch and was not when the attempt began'),
 };
-const evidenceShape = {
-  tested_at: z.iso.datetime().optional().describe('when that tree passed'),
-  tested_seconds: z.number().optional().describe('how long that took'),
-};
 const mergedSchema = z.looseObject({
   task_id: z.string(),
   attempt: z.int(),
   status: z.enum(['merged', 'nothing', 'conflict']),
   commit: z.string().optional(),
   tested: z.array(z.string()).optional().describe('the commands that passed on its tree'),
-  ...evidenceShape,
   ...conflictShape,
 });
 const mergedManySchema = z.strictObject({
@@ -178,7 +173,6 @@ const mergedManySchema = z.strictObject({
       commit: z.string().optional().describe('the commit of the branch that has it'),
       into: z.string().optional(),
       tested: z.array(z.string()).describe('the commands that passed on the tree of the branch'),
-      ...evidenceShape,
     }),
   ),
   refused: z.array(

@@ -481,10 +481,6 @@ export interface Methods {
       readonly commit?: string | undefined;
       /** the commands that passed on its tree */
       readonly tested?: readonly string[] | undefined;
-      /** when that tree passed */
-      readonly tested_at?: string | undefined;
-      /** how long that took */
-      readonly tested_seconds?: number | undefined;
       /** the command that did not pass */
       readonly failed?: {
         readonly command: string;
@@ -535,10 +531,6 @@ export interface Methods {
         readonly into?: string | undefined;
         /** the commands that passed on the tree of the branch */
         readonly tested: readonly string[];
-        /** when that tree passed */
-        readonly tested_at?: string | undefined;
-        /** how long that took */
-        readonly tested_seconds?: number | undefined;
       }[];
       readonly refused: readonly {
         readonly task_id: string;
@@ -627,10 +619,6 @@ export interface Methods {
         readonly into?: string | undefined;
         /** the commands that passed on the tree of the branch */
         readonly tested: readonly string[];
-        /** when that tree passed */
-        readonly tested_at?: string | undefined;
-        /** how long that took */
-        readonly tested_seconds?: number | undefined;
       }[];
       readonly refused: readonly {
         readonly task_id: string;

@@ -119,6 +119,13 @@ const landTrain = async (
   );
 };
 
+/** The answer of a method; the evidence is in `work.tested` and in the log. */
+const withoutEvidence = (merged: Merged): Merged => {
+  if (merged.status !== 'merged') return merged;
+  const { tested_at: _at, tested_seconds: _seconds, ...rest } = merged;
+  return rest;
+};
+
 /** Writes down what came of each member of a batch, and answers those who wait. */
 const createTell = (
   ports: Pick<MergeQueuePorts, 'workspace' | 'record' | 'sendBack' | 'reopen' | 'now' | 'log'>,
@@ -151,7 +158,7 @@ const createTell = (
       await write(member, merged).catch((error: unknown) =>
         log('could not write down what came of a merge', { task: taskId, attempt, error }),
       );
-      for (const ticket of member.tickets) waiters.get(ticket)?.(merged);
+      for (const ticket of member.tickets) waiters.get(ticket)?.(withoutEvidence(merged));
     }
   };
 };
