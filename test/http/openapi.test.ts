@@ -109,8 +109,12 @@ test('real requests and answers of every method match the description', {
     comments: [{ path: 'b.txt', line: 1, end_line: 1, text: 'why?' }],
   });
   await call('discard', { task_id: first, attempt: 1, reason: 'not needed' });
+  await call('reopen', { task_id: first });
+  await call('update', { task_id });
   await call('merge', { task_id, squash: true });
-  await call('reopen', { task_id });
+  await call('status', { task_id });
+  await call('merge_many', { task_ids: [task_id] });
+  await call('undo', { task_id });
   await call('run', { task_ids: [task_id], role: 'engineer' });
   expect((await call('decisions', {})).decisions).not.toEqual([]);
   await call('discovery');
