@@ -339,3 +339,11 @@ export const startServer = async (setting: Setting = {}) => {
     (await post({ jsonrpc: '2.0', id: 1, method, params })).body;
   return { ...running, app, port, base, headers, post, call };
 };
+
+/** Creates a task, runs it once by an engineer, and waits until it is complete. @returns its id */
+export const complete = async (running: Running, title: string): Promise<string> => {
+  const { task_id: id } = await running.service.create({ description: title });
+  await running.service.execute({ task: id, role: 'engineer', options: {} });
+  await untilStatus(running, id, 'complete');
+  return id;
+};

@@ -37,8 +37,8 @@ export const readDetails = (ids: Iterable<string>): void => {
   if (wanted.size > 0) void fetchWanted();
 };
 
-/** Only `status` says whether the work of a task was merged. */
-export const readWorkOfEnded = (): void => {
+/** Only `status` says whether work was merged, and with what it will conflict. */
+export const readWork = (): void => {
   for (const id of asked.keys()) if (!tasks.value.has(id)) asked.delete(id);
   const ended = [...tasks.value.values()]
     .filter(

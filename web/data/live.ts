@@ -1,4 +1,4 @@
-import { readDetails, readWorkOfEnded } from './details.ts';
+import { readDetails, readWork } from './details.ts';
 import type { Frame } from './frame.ts';
 import { createGather } from './gather.ts';
 import { session } from './session.ts';
@@ -21,7 +21,7 @@ export const followFrames = (follower: TaskFollower): (() => void) => {
 
 const gather = createGather<Frame>((frames) => {
   readDetails(applyFrames(frames));
-  readWorkOfEnded();
+  readWork();
   for (const { onFrames } of followers) onFrames(frames);
 });
 
@@ -36,7 +36,7 @@ export const goLive = async (): Promise<void> => {
     {
       onFresh: async () => {
         await loadTasks();
-        readWorkOfEnded();
+        readWork();
         for (const { onFresh } of followers) onFresh();
       },
       onFrames: gather,

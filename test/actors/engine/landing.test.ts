@@ -5,13 +5,13 @@ import { parseScript } from '../../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import {
+  complete,
   finish,
   landingDefaults,
   type Running,
   type Setting,
   startSystem,
   type Turn,
-  untilStatus,
 } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -45,12 +45,6 @@ const scripts = [
   doing('Third', { tool: 'write', arguments: { path: 'third.txt', content: 'x\n' } }),
 ];
 
-const complete = async (running: Running, title: string): Promise<string> => {
-  const { task_id: id } = await running.service.create({ description: title });
-  await running.service.execute({ task: id, role: 'engineer', options: {} });
-  await untilStatus(running, id, 'complete');
-  return id;
-};
 const head = ({ root }: Running): string => gitIn(root, 'rev-parse', 'main');
 const logs = ({ store }: Running, taskId: string): readonly string[] =>
   store

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { parseScript } from '../../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
-import { landingDefaults, type Running, startSystem, untilStatus } from '../../support/running.ts';
+import { complete, landingDefaults, type Running, startSystem } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 /** The file `items/lock` lists the folder `items`, as a lock file lists packages. */
@@ -23,6 +23,13 @@ const scripts = [
   adding('dog'),
   adding('eel', 'echo eel > text'),
   adding('fox', 'echo fox > text'),
+  ...['one', 'two'].map((title) => ({
+    title,
+    turns: [
+      { calls: [{ tool: 'bash', arguments: { command: `echo ${title} > constructor` } }] },
+      { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'done' } }] },
+    ],
+  })),
 ];
 
 const start = (
@@ -42,12 +49,6 @@ const start = (
   });
 };
 
-const complete = async (running: Running, title: string): Promise<string> => {
-  const { task_id: id } = await running.service.create({ description: title });
-  await running.service.execute({ task: id, role: 'engineer', options: {} });
-  await untilStatus(running, id, 'complete');
-  return id;
-};
 const mergeAll = ({ service }: Running) =>
   service.mergeMany({ taskIds: [], all: true }, AbortSignal.timeout(60_000));
 
@@ -120,4 +121,14 @@ test('a conflict in another file stays one', async () => {
   const { refused } = await mergeAll(running);
 
   expect(refused).toMatchObject([{ task_id: two, paths: ['items/lock', 'text'] }]);
+});
+
+test('a file may have the name of a property of every object', async () => {
+  const running = await start({ 'items/lock': list }, []);
+  const [, two] = [await complete(running, 'one'), await complete(running, 'two')];
+
+  const { refused } = await mergeAll(running);
+
+  expect(refused).toMatchObject([{ task_id: two, paths: ['constructor'] }]);
+  expect(refused[0]?.message).toContain('changed the same lines');
 });

@@ -6,7 +6,7 @@ import { parseScript } from '../../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
 import { gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import { noSshKeygen, testUnless } from '../../support/needs.ts';
-import { landingDefaults, type Running, startSystem, untilStatus } from '../../support/running.ts';
+import { complete, landingDefaults, type Running, startSystem } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const scripts = ['One', 'Two'].map((title) => ({
@@ -36,11 +36,6 @@ const start = (config: string): { home: string; running: Promise<Running> } => {
   return { home, running };
 };
 
-const complete = async (running: Running, title: string): Promise<void> => {
-  const { task_id: id } = await running.service.create({ description: title });
-  await running.service.execute({ task: id, role: 'engineer', options: {} });
-  await untilStatus(running, id, 'complete');
-};
 const mergeAll = ({ service }: Running) =>
   service.mergeMany({ taskIds: [], all: true }, AbortSignal.timeout(60_000));
 

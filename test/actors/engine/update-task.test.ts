@@ -4,7 +4,13 @@ import { expect, test, vi } from 'vitest';
 import { parseScript } from '../../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
-import { landingDefaults, type Running, startSystem, untilStatus } from '../../support/running.ts';
+import {
+  complete,
+  landingDefaults,
+  type Running,
+  startSystem,
+  untilStatus,
+} from '../../support/running.ts';
 
 const check = 'if [ -e calls-1 ]; then test -e "$(cat calls-1)"; fi';
 const bash = (command: string) => ({ tool: 'bash', arguments: { command } });
@@ -71,12 +77,6 @@ const start = (
   });
 };
 
-const complete = async (running: Running, title: string): Promise<string> => {
-  const { task_id: id } = await running.service.create({ description: title });
-  await running.service.execute({ task: id, role: 'engineer', options: {} });
-  await untilStatus(running, id, 'complete');
-  return id;
-};
 const untilAttempt = (running: Running, id: string, attempt: number): Promise<void> =>
   vi.waitFor(
     async () =>

@@ -49,7 +49,7 @@ export interface MergeSettings {
   readonly onConflict: 'ask' | 'resolve';
   readonly onRed: 'ask' | 'send_back';
   readonly maxRounds: number;
-  /** What lands is signed by the user's git. */
+  /** The user's git signs the commits that land. */
   readonly sign: boolean;
   /** Commands that make a file anew where both sides changed it, by its path below the project. */
   readonly regenerate: Readonly<Record<string, string>>;

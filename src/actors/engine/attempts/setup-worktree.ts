@@ -54,15 +54,32 @@ const networkAdvice = (wanted: NetworkAccess, trust: SetupTrust): string => {
 
 /** npm asks a network that is not there again and again, for more than a minute. */
 const withoutRetries = { npm_config_offline: 'true' };
-/** What an agent wrote may name any package: npm and yarn run no scripts of packages. */
+/** An agent may have named any package: npm and yarn run no scripts of packages. */
 const withoutScripts = { npm_config_ignore_scripts: 'true', YARN_ENABLE_SCRIPTS: 'false' };
+
+/** How the log, a failure and its limit of time are named. */
+interface Words {
+  readonly log: string;
+  readonly whole: string;
+  readonly limit: string;
+}
+const setupWords: Words = {
+  log: 'setup',
+  whole: 'the setup of the worktree',
+  limit: 'workspace.setup.timeout_seconds',
+};
+const regenerateWords: Words = {
+  log: 'merge.regenerate',
+  whole: 'merge.regenerate',
+  limit: 'merge.timeout_seconds',
+};
 
 const setupCommandOf =
   (
     { sandbox, networkOf, environmentOf, emit }: SetupPorts,
     setup: Pick<SetupSettings, 'network' | 'timeoutMs'>,
     trust: SetupTrust,
-    what = 'setup of the worktree',
+    words = setupWords,
   ) =>
   async (
     attempt: AttemptInput,
@@ -72,7 +89,7 @@ const setupCommandOf =
   ): Promise<Failure | null> => {
     const log = (message: string, facts: object = {}): void =>
       emit(attempt, 'log', { level: 'info', message, command, ...facts });
-    log(`setup: ${command}`);
+    log(`${words.log}: ${command}`);
     const network = networkOf(attempt, { kind: 'setup', trust });
     const isCutOff = setup.network !== false && network === false;
     const env = {
@@ -84,7 +101,8 @@ const setupCommandOf =
     const result = await runSandboxed(sandbox, {
       argv: ['/bin/sh', '-c', command],
       ...{ root, readable, git, signal },
-      ...{ env, network },
+      env,
+      network,
       timeoutMs: setup.timeoutMs,
       namedOutputs: true,
       onOutput: () => {},
@@ -92,21 +110,21 @@ const setupCommandOf =
       tailBytes: shownBytes,
     });
     signal.throwIfAborted();
-    const named = `the ${what}, ${JSON.stringify(command)},`;
+    const named = `${words.whole}, ${JSON.stringify(command)},`;
     if ('refusal' in result)
       return failureOf('tool_failed', `${named} was not run: ${result.refusal}`, { command });
     const { exitCode, timedOut } = result;
     const duration = { duration_ms: Math.round(performance.now() - startedAt) };
     if (exitCode === 0) {
-      log(`setup done: ${command}`, { exit_code: 0, ...duration });
+      log(`${words.log} done: ${command}`, { exit_code: 0, ...duration });
       return null;
     }
     const why = timedOut
-      ? `did not end within ${setup.timeoutMs / 1_000} s (workspace.setup.timeout_seconds)`
+      ? `did not end within ${setup.timeoutMs / 1_000} s (${words.limit})`
       : `ended with exit code ${exitCode}`;
     const output = lastLines(result.output.slice(-shownBytes));
     const facts = { exit_code: exitCode, output };
-    log(`setup failed: ${command} ${why}`, { level: 'warn', ...facts, ...duration });
+    log(`${words.log} failed: ${command} ${why}`, { level: 'warn', ...facts, ...duration });
     const advice = timedOut ? '' : networkAdvice(setup.network, trust);
     return failureOf('tool_failed', `${named} ${why}${advice}`, { command, ...facts });
   };
@@ -162,7 +180,7 @@ export const createRegenerate =
   ): Promise<string | null> => {
     const { timeoutMs } = landing();
     const network = ports.settings().setup?.network ?? false;
-    const run = setupCommandOf(ports, { network, timeoutMs }, 'candidate', 'making of a file anew');
+    const run = setupCommandOf(ports, { network, timeoutMs }, 'candidate', regenerateWords);
     for (const command of commands) {
       const failure = await run(attempt, command, folder, signal);
       if (failure !== null) return failure.message;

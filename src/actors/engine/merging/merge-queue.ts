@@ -61,7 +61,7 @@ export interface MergeQueuePorts extends HostPorts {
   readonly workspace: Pick<Workspace, 'build' | 'land' | 'noteRefused' | 'workOf'>;
   readonly proof: TrainProof;
   readonly maxBatch: () => number;
-  /** Whether what lands is signed by the user's git. */
+  /** Whether the user's git signs the commits that land. */
   readonly signs: () => boolean;
   /** Lets another attempt go on with refused work, where the configuration says so. */
   readonly sendBack: (taskId: TaskId, attempt: number, merged: Merged) => Promise<void>;

@@ -31,11 +31,9 @@ export interface MergeRadar {
   stop(): void;
 }
 
-/** A decision of a person, or a merge. */
-const isEnd = ({ type, data }: Entry): boolean =>
-  ['completed', 'failed', 'cancelled'].includes(type) ||
-  (type === 'log' &&
-    /^\{"decision"|"merge_commit"|its work was discarded|its branch has what is new/.test(data));
+/** Work may have ended, or have been merged, discarded or updated: a look at nothing new is cheap. */
+const isEnd = ({ type }: Entry): boolean =>
+  ['completed', 'failed', 'cancelled', 'log'].includes(type);
 
 const toolIn = /"tool":"([^"]*)"/;
 

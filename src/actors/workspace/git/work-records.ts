@@ -82,7 +82,7 @@ export const workRecordSchema = z.strictObject({
   merged: z.string().nullable(),
   /** When it was merged (epoch ms); null when it was not, or by an earlier version. */
   merged_at: z.number().nullable().default(null),
-  /** What passed on exactly the tree that the branch got with it; null: nothing was tested. */
+  /** The test of exactly the tree that the branch got with it; null: nothing was tested. */
   tested: z
     .strictObject({
       commands: z.array(z.string()),

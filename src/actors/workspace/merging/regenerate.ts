@@ -2,7 +2,6 @@ import { closeSync, fstatSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { bytesText } from '../../../machines/bytes.ts';
 import { messageOf } from '../../../machines/message-of.ts';
-import type { TaskId } from '../../../machines/task.ts';
 import { openRegular } from '../../files/regular-file.ts';
 import { shownName, textOf } from '../folders/names.ts';
 import { plainFolder } from '../folders/plain-folder.ts';
@@ -10,7 +9,7 @@ import { blobName, keepBlob, readBlob } from '../git/blobs.ts';
 import { commitTree } from '../git/commits.ts';
 import { requiredLine, requireGit } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
-import type { InCommit, Regenerate } from '../port.ts';
+import type { InCommit, NamedAttempt, Regenerate } from '../port.ts';
 import type { IndexChange } from '../saving/snapshot-job.ts';
 import type { Side } from './merge.ts';
 
@@ -18,12 +17,8 @@ const bytesAtMost = 16 * 1024 * 1024;
 const knownAtMost = 100;
 
 /** Files that a merge could not merge, which a command makes from the others. */
-interface Wanted {
-  readonly taskId: TaskId;
-  readonly attempt: number;
-  /** The merge, in which these files are as on our side. */
-  readonly merged: Side;
-  /** As on our side. */
+interface Wanted extends Side, NamedAttempt {
+  /** As on our side, and so in the merge. */
   readonly files: Files;
   /** The commands that make these files. */
   readonly commands: readonly string[];
@@ -39,7 +34,7 @@ export interface Regenerated {
   resolve(
     dirs: GitDirs,
     ours: Side,
-    merge: { readonly taskId: TaskId; readonly attempt: number; readonly role: string },
+    merge: NamedAttempt & { readonly role: string },
     conflicted: { readonly tree: string; readonly conflicts: readonly string[] },
   ): Promise<string | { readonly why: string } | null>;
   wanted(): Wanted | null;
@@ -78,7 +73,10 @@ const keepFile = (dirs: GitDirs, root: string, path: string): string => {
   if (file === null) throw new Error(`its command left no regular file ${shownName(below)}`);
   try {
     const { size } = fstatSync(file);
-    if (size > bytesAtMost) throw new Error(`${shownName(below)} has ${bytesText(size)}`);
+    if (size > bytesAtMost)
+      throw new Error(
+        `its command left ${bytesText(size)} in ${shownName(below)}, more than ${bytesText(bytesAtMost)}`,
+      );
     const blob = readBlob(file, size);
     const oid = blobName(blob, dirs.repository.format);
     keepBlob(dirs.objects, oid, blob);
@@ -108,20 +106,22 @@ const entriesAt = async (
  */
 export const createRegeneration = (inCandidate: InCommit) => {
   const known = new Map<string, Files>();
-  const keyOf = ({ merged, files, commands }: Wanted): string =>
-    JSON.stringify([merged.tree, files.map(({ path }) => path), commands]);
+  const keyOf = ({ tree, files, commands }: Omit<Wanted, 'commit'>): string =>
+    JSON.stringify([tree, files.map(({ path }) => path), commands]);
 
   return (byPath: Readonly<Record<string, string>>): Regenerated => {
+    // A file may be called `constructor`.
+    const commandOf = new Map(Object.entries(byPath));
     const failures = new Map<string, string>();
     let wanted: Wanted | null = null;
     const makeFiles = async (
       dirs: GitDirs,
-      { taskId, attempt, merged, files, commands }: Wanted,
+      { taskId, attempt, commit, files, commands }: Wanted,
       regenerate: Regenerate,
       signal: AbortSignal,
     ): Promise<Files | string> =>
       inCandidate(
-        merged.commit,
+        commit,
         async (folder) => {
           const why = await regenerate.run({ taskId, attempt }, commands, folder, signal);
           if (why !== null) return why;
@@ -147,20 +147,19 @@ export const createRegeneration = (inCandidate: InCommit) => {
       resolve: async (dirs, ours, { role, ...of }, { tree, conflicts }) => {
         const { prefix } = dirs.repository;
         const commands = conflicts.flatMap((path) =>
-          path.startsWith(prefix) ? (byPath[path.slice(prefix.length)] ?? []) : [],
+          path.startsWith(prefix) ? (commandOf.get(path.slice(prefix.length)) ?? []) : [],
         );
         if (commands.length < conflicts.length) return null;
         const files = await entriesAt(dirs, ours.commit, conflicts);
         if (files.length < conflicts.length) return null;
         const base = await withFiles(dirs, tree, files);
-        const merge = { tree: base, parents: [ours.commit], message: 'To be made', role };
-        const merged = { tree: base, commit: await commitTree(dirs, merge) };
-        const asked = { ...of, merged, files, commands: [...new Set(commands)] };
+        const asked = { ...of, tree: base, files, commands: [...new Set(commands)] };
         const key = keyOf(asked);
         const [made, why] = [known.get(key), failures.get(key)];
         if (made !== undefined) return withFiles(dirs, base, made);
         if (why !== undefined) return { why };
-        wanted = asked;
+        const merge = { tree: base, parents: [ours.commit], message: 'To be made', role };
+        wanted = { ...asked, commit: await commitTree(dirs, merge) };
         return null;
       },
     };

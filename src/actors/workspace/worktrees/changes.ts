@@ -106,7 +106,7 @@ const countsIn = (numstat: string) => {
   return { size: { files, insertions, deletions }, paths, renamed };
 };
 
-/** How much differs between two trees; `renamed`: the old paths. Paths are latin1. */
+/** Counts files and lines that differ between two trees; `renamed`: the old paths. Paths are latin1. */
 export const countChanges = async (
   { git }: Pick<GitDirs, 'git'>,
   base: string,

@@ -14,15 +14,15 @@ import { countChanges } from './changes.ts';
 import { treeOfWork } from './verified-work.ts';
 import type { WorkParts } from './work-parts.ts';
 
-/** Of work that waits to be merged, the newest. */
+/** The newest work that waits to be merged. */
 const finishedAtMost = 50;
 /** A longer look at a folder would hold up the save of the attempt. */
 const readLimitMs = 10_000;
-/** What is not merged within that is merged at the next look. */
+/** Pairs that take longer are tried at the next look. */
 const mergeLimitMs = 5_000;
 const pairsAtOnce = 50;
 /** Larger changes are not compared. */
-const comparedAtMost = 10_000;
+const comparedAtMost = 2_000;
 const pathsAtMost = 20;
 const nameAtMost = 200;
 
@@ -34,7 +34,7 @@ interface Member extends Omit<SeenWork, 'conflicts'> {
   readonly commit: string;
   /** Where objects are that the repository does not have; null: it has all. */
   readonly objects: string | null;
-  /** What it changed, as latin1. */
+  /** The paths that it changed, as latin1. */
   readonly paths: ReadonlySet<string>;
 }
 
@@ -49,15 +49,19 @@ const keyOf = ([one, other]: Pair): string => `${one.commit} ${other.commit}`;
 
 /** Pairs of work that changed files of one name. */
 const pairsOf = (members: readonly Member[]): readonly Pair[] => {
-  const byPath = new Map<string, Member[]>();
-  const pairs = new Map<string, Pair>();
-  for (const member of members)
-    for (const path of member.paths) {
-      const others = byPath.get(path) ?? [];
-      for (const other of others) pairs.set(keyOf([other, member]), [other, member]);
-      byPath.set(path, [...others, member]);
+  const byPath = new Map<string, number[]>();
+  // Fifty branches that reformat two thousand files share two million names.
+  const shares = members.map(() => new Uint8Array(members.length));
+  for (const [at, { paths }] of members.entries())
+    for (const path of paths) {
+      const others = byPath.get(path);
+      for (const other of others ?? []) (shares[other] ?? [])[at] = 1;
+      if (others === undefined) byPath.set(path, [at]);
+      else others.push(at);
     }
-  return [...pairs.values()];
+  return members.flatMap((one, at) =>
+    members.flatMap((other, n): Pair[] => (shares[at]?.[n] === 1 ? [[one, other]] : [])),
+  );
 };
 
 /** Git takes a path with a colon in quotes. */
@@ -136,11 +140,10 @@ const readFinished = async (
   record: WorkRecord & { readonly commit: string },
   signal: AbortSignal,
 ): Promise<Member> => {
-  const [base, { commit }] = [firstBase(record), record];
-  return {
-    ...{ ...attemptOf(record), isLive: false, base, commit, objects: null },
-    ...(await readChanges(dirs, base, commit, signal)),
-  };
+  const { commit } = record;
+  const base = firstBase(record);
+  const { size, paths } = await readChanges(dirs, base, commit, signal);
+  return { ...attemptOf(record), isLive: false, base, commit, objects: null, size, paths };
 };
 
 /** Writes a commit that nobody sees, without a process. */
@@ -176,6 +179,8 @@ const readFolder = async (
   return (await snapshotInThread(job, limit)).tree;
 };
 
+const unchanged = { files: 0, insertions: 0, deletions: 0 };
+
 const asMember = async (
   dirs: GitDirs,
   record: WorkRecord,
@@ -187,14 +192,11 @@ const asMember = async (
   const base = firstBase(record);
   const named = { ...attemptOf(record), isLive: true, base, objects };
   const tree = await treeOfWork(there, record, found);
-  if (tree === null)
-    return {
-      ...{ ...named, commit: record.base, paths: new Set() },
-      size: { files: 0, insertions: 0, deletions: 0 },
-    };
+  if (tree === null) return { ...named, commit: record.base, paths: new Set(), size: unchanged };
   const parents = record.resolves?.parents ?? [record.base];
   const commit = keepCommit(dirs, objects, tree, parents);
-  return { ...named, commit, ...(await readChanges(there, base, tree, signal)) };
+  const { size, paths } = await readChanges(there, base, tree, signal);
+  return { ...named, commit, size, paths };
 };
 
 interface Known {
