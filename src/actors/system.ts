@@ -17,6 +17,7 @@ import {
   type MergeQueue,
   type MergeQueuePorts,
 } from './engine/merging/merge-queue.ts';
+import { createPassedTrees } from './engine/merging/passed-trees.ts';
 import { createTrainProof } from './engine/merging/prove-train.ts';
 import { createMergeRadar, type MergeRadar } from './engine/merging/radar.ts';
 import { sendsBack, withRework } from './engine/merging/rework.ts';
@@ -248,6 +249,7 @@ const createTasks = (
   const choices = createRunChoices(settings, backends, now);
   const proof = createTrainProof({
     ...{ ...agents, settings, workspace, sandbox },
+    passed: createPassedTrees(ports.passedTreesFile ?? null, now),
     attemptOf: async (taskId, attempt) => {
       const { role, options } = (await host.views.snapshotOf(taskId)).context;
       return { taskId, attempt, role: role ?? 'engineer', options };

@@ -188,6 +188,7 @@ export const assemble = async (
     assistants: currentAssistants(() => current.assistants),
     environment,
     results: createResults(project.root, redact),
+    passedTreesFile: stateFiles(project.stateDir).passedTrees,
     workflows: {
       definition: workflowFinder(workflowConfigs(project, env, current.loaded.named), project.root),
       reportsFolder: stateFiles(project.stateDir).reports,

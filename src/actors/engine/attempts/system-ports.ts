@@ -38,6 +38,8 @@ export interface SystemPorts {
   readonly assistants: Assistants;
   readonly environment: Readonly<Record<string, string>>;
   readonly results: Results;
+  /** Keeps which trees passed their test; absent: they are forgotten with the process. */
+  readonly passedTreesFile?: string;
   readonly workflows: WorkflowPorts;
   /** What the user's MCP servers need; absent: there are none. */
   readonly mcp?: Omit<McpPorts, 'serversOf'>;

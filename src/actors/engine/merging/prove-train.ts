@@ -1,7 +1,6 @@
 import {
   type Car,
   carsToTest,
-  type Evidence,
   type MergeQueueContext,
   type Proven,
 } from '../../../machines/merge-queue/merge-queue-context.ts';
@@ -16,9 +15,11 @@ import type { CommandFolder, Regenerate, Workspace } from '../../workspace/port.
 import type { Settings } from '../attempts/settings.ts';
 import type { createRegenerate, SetupWorktree } from '../attempts/setup-worktree.ts';
 import { runVerifyCommand } from '../attempts/verify.ts';
+import type { PassedTrees } from './passed-trees.ts';
 
 export type ProofPorts = Parameters<typeof runVerifyCommand>[0] & {
   readonly workspace: Pick<Workspace, 'inCandidate'>;
+  readonly passed: PassedTrees;
   readonly settings: () => Pick<Settings, 'landing' | 'setup'>;
   readonly setupWorktree: SetupWorktree;
   readonly regenerate: ReturnType<typeof createRegenerate>;
@@ -46,24 +47,6 @@ export interface TrainProof {
   readonly attemptOf: (taskId: TaskId, attempt: number) => Promise<AttemptInput>;
 }
 
-const treesAtMost = 500;
-
-/** The last trees that passed, with commands and setup. */
-const createPassedTrees = () => {
-  const passed = new Map<string, Evidence>();
-  return {
-    get: (key: string) => passed.get(key),
-    set: (key: string, evidence: Evidence): void => {
-      passed.delete(key);
-      passed.set(key, evidence);
-      for (const [oldest] of passed) {
-        if (passed.size <= treesAtMost) break;
-        passed.delete(oldest);
-      }
-    },
-  };
-};
-
 type Side = Pick<Car, 'commit' | 'tree'>;
 
 const asProven = ({ message, facts }: Failure): Proven => ({
@@ -79,8 +62,7 @@ const asProven = ({ message, facts }: Failure): Proven => ({
  * is flaky, which is told and refuses nothing.
  */
 export const createTrainProof = (ports: ProofPorts): TrainProof => {
-  const { workspace, settings, setupWorktree, closeNetwork, attemptOf, emit } = ports;
-  const passed = createPassedTrees();
+  const { workspace, passed, settings, setupWorktree, closeNetwork, attemptOf, emit } = ports;
 
   const runIn = async (
     folder: CommandFolder,
@@ -123,8 +105,8 @@ export const createTrainProof = (ports: ProofPorts): TrainProof => {
     const last = attempts.at(-1);
     if (last === undefined || commands.length === 0 || workspace.inCandidate === null)
       return { passed: true, commands: null };
-    const key = JSON.stringify([side.tree, commands, settings().setup?.commands]);
-    const before = passed.get(key);
+    const test = { tree: side.tree, commands, setup: settings().setup?.commands ?? [] };
+    const before = passed.find(test);
     if (before !== undefined) return { passed: true, commands, evidence: before };
     const log = (message: string): void => {
       for (const attempt of attempts) emit(attempt, 'log', { level: 'info', message });
@@ -137,7 +119,7 @@ export const createTrainProof = (ports: ProofPorts): TrainProof => {
     if (failure !== null) return asProven(failure);
     const tested_seconds = Math.round((performance.now() - begun) / 100) / 10;
     const evidence = { tested_at: new Date().toISOString(), tested_seconds };
-    passed.set(key, evidence);
+    await passed.keep(test, evidence);
     return { passed: true, commands, evidence };
   };
 

@@ -79,6 +79,8 @@ export const stateFiles = (stateDir: string) => ({
   mcpTools: join(stateDir, 'mcp-tools.json'),
   /** The reports that verify commands wrote, for the gates of workflows. */
   reports: join(stateDir, 'reports'),
+  /** The trees that passed the test before a merge. */
+  passedTrees: join(stateDir, 'passed-trees.json'),
   /** Files that commands made under protected names in the project folder. */
   quarantine: join(stateDir, 'quarantine'),
   /** Copies of the system's settings that commands see. */
