@@ -12,12 +12,17 @@ import { temporaryFolder } from '../support/temporary.ts';
 
 const seconds = 1_000;
 const kills = isLong ? 40 : 3;
+const merging = 'sleep 3';
 const slow = { tags: ['slow'], timeout: 120 * seconds };
 
 /** Two servers, each with a clone, and a bare repository for the work if `isShared`. */
 const openServers = async (
   command: string | readonly string[],
-  { isShared = true, agent = {} }: { isShared?: boolean; agent?: object } = {},
+  {
+    isShared = true,
+    agent = {},
+    merge = {},
+  }: { isShared?: boolean; agent?: object; merge?: object } = {},
 ) => {
   const address = await freshAddress();
   const origin = makeRepository();
@@ -29,6 +34,7 @@ const openServers = async (
     config: {
       server: { max_concurrent_agents: 1 },
       agent: { on_interrupted: 'repeat', ...agent },
+      merge,
       workspace: {
         ...{ mode: 'worktree', merge: 'none' },
         ...(isShared ? { repository: bare } : {}),
@@ -127,6 +133,31 @@ describeUnless(noPostgres)('work goes from server to server', () => {
     expect((await two.agent('diff', id)).out).toContain('+one');
     expect(await two.agent('merge', id)).toMatchObject({ code: 0 });
     expect(gitIn(two.root, 'show', 'HEAD:one.txt')).toBe('one');
+  });
+
+  test('a merge that a server did not end lands in no other clone, and says so', slow, async () => {
+    const merge = { verify: [merging] };
+    const { one, two, begin } = await openServers('echo one > one.txt', { merge });
+    const [id, other] = [await begin(), await begin()];
+    for (const each of [id, other]) await untilOver(one, each);
+    const before = gitIn(two.root, 'rev-parse', 'HEAD');
+    const lost = one.agent('merge', id, other);
+    await vi.waitFor(async () => expect((await one.viewOf(id)).work.merge.state).toBe('testing'), {
+      ...{ timeout: 30 * seconds, interval: 200 },
+    });
+    await one.stopServer('SIGKILL');
+    await lost;
+
+    const refused =
+      /not merged: it was to land in the clone of the server \S+, which ended: merge it again/;
+    for (const each of [id, other])
+      await vi.waitFor(async () => expect((await two.agent('logs', each)).out).toMatch(refused), {
+        timeout: 30 * seconds,
+        interval: 500,
+      });
+    expect(gitIn(two.root, 'rev-parse', 'HEAD')).toBe(before);
+    expect(await two.agent('merge', id, other)).toMatchObject({ code: 0 });
+    expect(gitIn(two.root, 'log', '--format=%b', '-1')).toContain('Task: ');
   });
 
   test(

@@ -138,6 +138,8 @@ export type Landed =
 
 export interface MergeQueueInput {
   readonly queueId: string;
+  /** The server into whose clone it merges. Absent in queues saved earlier. */
+  readonly server?: string;
   /** Most members that are tested together. */
   readonly maxBatch: number;
   readonly members: readonly QueueMember[];

@@ -25,6 +25,7 @@ import type { TrackerReads } from '../../tracker/port.ts';
 import type { Workspace } from '../../workspace/port.ts';
 import type { WorkReads, WorkView } from '../../workspace/worktrees/work-view.ts';
 import { createHost, type Host, type HostPorts } from '../hosting/host.ts';
+import { nameIn } from '../servers/task-owner.ts';
 import type { TrainProof } from './prove-train.ts';
 
 type Named = Pick<QueueMember, 'taskId' | 'attempt'>;
@@ -163,14 +164,29 @@ const createTell = (
   };
 };
 
+/** A server that takes over from another one has another clone: the branch in that was not meant. */
+const requireOwn = (node: string, { server }: Pick<MergeQueueContext, 'server'>): void => {
+  if (server === undefined || server === nameIn(node)) return;
+  throw new Error(
+    `it was to land in the clone of the server ${server}, which ended: merge it again`,
+  );
+};
+
 const provideQueueActors = (ports: MergeQueuePorts, waiters: Waiters): typeof mergeQueueMachine => {
-  const { proof } = ports;
+  const { proof, node } = ports;
+  const own = <Output>(
+    work: (context: MergeQueueContext, signal: AbortSignal) => Promise<Output>,
+  ) =>
+    fromPromise<Output, MergeQueueContext>(async ({ input, signal }) => {
+      requireOwn(node, input);
+      return work(input, signal);
+    });
   const tell = createTell(ports, waiters);
   return mergeQueueMachine.provide({
     actors: {
-      build: fromPromise(({ input, signal }) => buildTrain(ports, input, signal)),
-      test: fromPromise(({ input, signal }) => proof.prove(input, signal)),
-      land: fromPromise(({ input, signal }) => landTrain(ports, input, signal)),
+      build: own((context, signal) => buildTrain(ports, context, signal)),
+      test: own(proof.prove),
+      land: own((context, signal) => landTrain(ports, context, signal)),
       tell: fromPromise(({ input }) => tell(input)),
     },
   });
@@ -306,7 +322,8 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
     const queueId = `mq-${randomBytes(4).toString('hex')}`;
     // It may be over before its beginning is answered.
     newest = queueId;
-    await host.begin({ queueId, maxBatch: maxBatch(), members }, () => true);
+    const server = nameIn(node);
+    await host.begin({ queueId, server, maxBatch: maxBatch(), members }, () => true);
   };
 
   const leave = (tickets: readonly string[]): void => {
