@@ -43,7 +43,7 @@ import { createTaskHost } from './engine/tasks/task-host.ts';
 import { tellDependents } from './engine/tasks/tell-dependents.ts';
 import { createTrackerWatch } from './engine/tasks/watch-tracker.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
-import { mergeEntry } from './journal/merge-entry.ts';
+import { mergeData, mergeEntry } from './journal/merge-entry.ts';
 import { createNodeId } from './journal/node-id.ts';
 import { savedSnapshot } from './journal/snapshots.ts';
 import { createProcessDurations, timed } from './metrics/process-durations.ts';
@@ -256,7 +256,7 @@ const createTasks = (
     },
   });
   const merges = createMergeQueue({
-    ...{ root, node, journal, store, tracker, workspace, proof, now, log },
+    ...{ root, node, journal, store, tracker, workspace, results, proof, now, log },
     maxBatch: () => settings().landing.maxBatch,
     signs: () => settings().landing.sign,
     ...createMergeCommands(settings, () => commands, log),
@@ -325,10 +325,17 @@ const watchTracker = (
 };
 
 /** Writes merges by others into the journal, as those of this server. */
-const watchMerges = ({ workspace, now, log }: SystemPorts, { journal }: Parts): (() => void) =>
+const watchMerges = (
+  { workspace, results, now, log }: SystemPorts,
+  { journal }: Parts,
+): (() => void) =>
   workspace.watchMerges({
-    merged: ({ taskId, attempt, ...merged }) =>
-      void journal.gather({ entries: [mergeEntry(taskId, attempt, merged, now())] }),
+    merged: ({ taskId, attempt, ...merged }) => {
+      journal.gather({ entries: [mergeEntry(taskId, attempt, merged, now())] });
+      results
+        .noteMerge(taskId, attempt, mergeData(merged).message, now())
+        .catch((error: unknown) => log('could not note a merge in the results', { error }));
+    },
     failed: (error) => log('could not look for merges by others', { error }),
   });
 

@@ -261,6 +261,7 @@ export const resultsOf = (world: World, life: Life): Results => ({
       world.invariants.wroteResults(task.id, attempt);
       world.results.set(task.id, `results of attempt ${attempt}`);
     }),
+  noteMerge: async () => {},
   logsOf: () => null,
   openLog: () => ({ push: () => {}, close: () => null }),
 });

@@ -63,6 +63,8 @@ export interface Results {
    * stay as they are.
    */
   write(report: AttemptReport): Promise<void>;
+  /** Says what became of the changes of an attempt, in place of how to take them. */
+  noteMerge(taskId: TaskId, attempt: number, words: string, at: number): Promise<void>;
   /** The results file as it goes into the prompts of dependent tasks, or null. */
   read(taskId: TaskId): Promise<string | null>;
   /**
@@ -134,6 +136,14 @@ const changesText = (taskId: TaskId, attempt: number, work: SavedWork, end: Atte
       : `- Try again: \`agent retry ${taskId}\`\n- Take them although the attempt is not complete: \`agent merge ${taskId} --attempt ${attempt} --force\`\n`;
   const notes = work.notes.map((note) => `- ${note}\n`).join('');
   return `## Changes\n\n${describeWork(work)}.\n\n${notes}- See them: \`agent diff ${taskId}\`\n${ways}`;
+};
+
+/** Says what became of the changes in place of how to take them. What an agent wrote stands before. */
+const withMerge = (text: string, sentence: string): string => {
+  const at = text.lastIndexOf('\n## Changes\n');
+  if (at === -1) return text;
+  const changes = text.slice(at).replace(/^- (?:Take them|Merged|Undone).*$/m, () => sentence);
+  return text.slice(0, at) + changes;
 };
 
 const notSavedText = (notes: readonly string[]): string =>
@@ -280,6 +290,16 @@ export const createResults = (projectRoot: string, redact: (text: string) => str
       const folder = folderOf(taskId);
       if (leadsElsewhere(folder)) return null;
       return withoutLogs(await readResultText(join(folder, '30-results.md')));
+    },
+    noteMerge: async (taskId, attempt, words, at) => {
+      const folder = folderOf(taskId);
+      if (leadsElsewhere(folder) || (await attemptOnDisk(folder)) !== attempt) return;
+      const file = join(folder, '30-results.md');
+      const text = await readResultText(file);
+      if (text === null) return;
+      const sentence = `- ${words.charAt(0).toUpperCase()}${words.slice(1)}; ${isoTime(at)}`;
+      const after = withMerge(text, redact(sentence));
+      if (after !== text) await writeFileAtomically(file, after);
     },
     write: async (report) => {
       const folder = folderOf(report.task.id);

@@ -52,8 +52,16 @@ for (const style of ['squash', 'ff'] as const)
     const one = await land(running, 'One');
     commitIn(running.root, 'by-hand', 'a person\n');
 
+    const results = () =>
+      readFileSync(join(running.root, '.beads', 'tasks', `task-${one}`, '30-results.md'), 'utf8');
+    expect(results()).toMatch(
+      /^- Merged into main \([0-9a-f]{12}\), tested with true, [\d.]+ s; \d{4}-\S+Z$/m,
+    );
+
     const undone = await undo(running, one);
 
+    expect(results()).toMatch(/^- Undone in main \([0-9a-f]{12}\), tested with true, /m);
+    expect(results()).not.toMatch(/Take them|Merged into/);
     const tip = gitIn(running.root, 'rev-parse', 'main');
     expect(undone).toEqual({
       landed: [

@@ -20,6 +20,7 @@ import { statusInTracker, type TrackedTask } from '../../../machines/tracked-tas
 import { entry } from '../../journal/event-types.ts';
 import { mergeData, mergeEntry } from '../../journal/merge-entry.ts';
 import { createSerialQueue } from '../../process/serial-queue.ts';
+import type { Results } from '../../results/results.ts';
 import type { NewEntry, Store } from '../../store/port.ts';
 import type { TrackerReads } from '../../tracker/port.ts';
 import type { Workspace } from '../../workspace/port.ts';
@@ -60,6 +61,7 @@ export interface MergeQueuePorts extends HostPorts {
   readonly store: Pick<Store, 'actor' | 'openHosted'>;
   readonly tracker: Pick<TrackerReads, 'findMany'>;
   readonly workspace: Pick<Workspace, 'build' | 'land' | 'noteRefused' | 'workOf'>;
+  readonly results: Pick<Results, 'noteMerge'>;
   readonly proof: TrainProof;
   readonly maxBatch: () => number;
   /** Whether the user's git signs the commits that land. */
@@ -129,10 +131,13 @@ const withoutEvidence = (merged: Merged): Merged => {
 
 /** Writes down what came of each member of a batch, and answers those who wait. */
 const createTell = (
-  ports: Pick<MergeQueuePorts, 'workspace' | 'record' | 'sendBack' | 'reopen' | 'now' | 'log'>,
+  ports: Pick<
+    MergeQueuePorts,
+    'workspace' | 'results' | 'record' | 'sendBack' | 'reopen' | 'now' | 'log'
+  >,
   waiters: Waiters,
 ) => {
-  const { workspace, record, sendBack, reopen, now, log } = ports;
+  const { workspace, results, record, sendBack, reopen, now, log } = ports;
   const write = async (member: QueueMember, merged: Merged): Promise<void> => {
     const { taskId, attempt, by, verify, undo = false } = member;
     if (merged.status === 'conflict' && !undo) {
@@ -144,12 +149,14 @@ const createTell = (
     }
     if (merged.status === 'merged') {
       const landed = { ...merged, byWord: !verify, undone: undo };
+      const { message } = mergeData(landed);
+      await results.noteMerge(taskId, attempt, message, now());
       await record(
         by === 'person'
           ? mergeEntry(taskId, attempt, landed, now())
           : entry(taskId, attempt, 'log', now(), mergeData(landed)),
       );
-      if (undo) await reopen(taskId, mergeData(landed).message);
+      if (undo) await reopen(taskId, message);
     }
   };
   return async ({ batch, ended }: MergeQueueContext): Promise<void> => {
