@@ -211,6 +211,24 @@ const waitForTask = async (
   return call('status', { task_id });
 };
 
+const stillMerging = {
+  status: 'waiting',
+  to_go_on:
+    'it waits or is tested before it is merged, which goes on by itself; call merge again at once to wait for what comes of it',
+};
+
+/** A test may last longer than clients wait; the next call joins it. */
+const mergeTask = async ({ call }: McpBackend, params: unknown): Promise<unknown> => {
+  const merging = call('merge', params);
+  merging.catch(() => {});
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<unknown>((resolve) => {
+    timer = setTimeout(() => resolve(stillMerging), usualSeconds * 1_000);
+  });
+  const merged = await Promise.race([merging, late]).finally(() => clearTimeout(timer));
+  return mergedForAssistant(merged);
+};
+
 interface McpToolDefinition {
   readonly title: string;
   readonly says: string;
@@ -306,11 +324,11 @@ const tools: Readonly<Record<string, McpToolDefinition>> = {
   },
   merge: {
     title: 'Merge the changes of a task',
-    says: "Merges the changes of a complete attempt into the user's branch and files. With merge.verify, or verify commands of the task, the merged tree is tested first. status conflict: nothing was changed; to_go_on says what to do.",
+    says: "Merges the changes of a complete attempt into the user's branch and files. With merge.verify, or verify commands of the task, the merged tree is tested first. status conflict: nothing was changed; status waiting: it is tested; to_go_on says what to do.",
     // Only a person says that work lands without a test.
     params: mergeParamsSchema.omit({ verify: true }),
     annotations: destructiveHints,
-    run: async ({ call }, _, params) => mergedForAssistant(await call('merge', params)),
+    run: (backend, _, params) => mergeTask(backend, params),
   },
   explain: {
     title: 'Explain a task',

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { createMcpSession } from '../../../src/http/mcp/session.ts';
 
 interface Sent {
@@ -7,7 +7,9 @@ interface Sent {
   readonly result?: Readonly<Record<string, unknown>>;
 }
 
-const open = () => {
+type Backend = Parameters<typeof createMcpSession>[0]['backend'];
+
+const open = (own: Partial<Backend> = {}) => {
   const sent: Sent[] = [];
   const session = createMcpSession({
     identity: { name: 'server', version: '1' },
@@ -20,6 +22,7 @@ const open = () => {
           await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
       },
       describeError: (error) => ({ code: 'invalid_params', message: String(error), facts: {} }),
+      ...own,
     },
   });
   const take = async (message: unknown): Promise<Sent | undefined> => {
@@ -88,6 +91,28 @@ test('unknown methods and tools are errors, bad arguments are a result of the to
   expect(tool?.error?.code).toBe(-32602);
   expect(badArguments?.result?.['isError']).toBe(true);
   expect(resource?.error?.code).toBe(-32002);
+});
+
+test('a merge that is tested for longer than clients wait answers in time, and goes on', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const tested = new Promise((resolve) =>
+    setTimeout(() => resolve({ status: 'merged', commit: 'c1' }), 50_000),
+  );
+  const { request, initialize } = open({ call: () => tested });
+  await initialize('2025-11-25');
+  const merge = { name: 'merge', arguments: { task_id: 'bd-1' } };
+
+  const first = request(1, 'tools/call', merge);
+  await vi.advanceTimersByTimeAsync(46_000);
+  const second = request(2, 'tools/call', merge);
+  await vi.advanceTimersByTimeAsync(10_000);
+  vi.useRealTimers();
+
+  expect((await first)?.result?.['structuredContent']).toMatchObject({
+    status: 'waiting',
+    to_go_on: expect.stringContaining('call merge again'),
+  });
+  expect((await second)?.result?.['structuredContent']).toMatchObject({ status: 'merged' });
 });
 
 test('a cancelled call ends without an answer, and its id is free again', async () => {
