@@ -1,6 +1,8 @@
 import type { Change, Entry } from '../../src/actors/store/port.ts';
 import type { SqliteStore } from '../../src/actors/store/sqlite.ts';
 import type { TrackedTask } from '../../src/machines/tracked-task.ts';
+import { createMergeInvariants, type MergeInvariants } from './merge-invariants.ts';
+import type { Project } from './project.ts';
 
 /** As much of a task's saved state as the invariants speak of. */
 interface TaskRow {
@@ -24,6 +26,8 @@ export interface Rules {
   readonly roleCap: number;
   readonly maxRetries: number;
   readonly onInterrupted: 'ask' | 'repeat' | 'fail';
+  /** A command tests what lands. */
+  readonly hasTests: boolean;
 }
 
 /**
@@ -50,8 +54,12 @@ export interface Invariants {
   working(): number;
   readonly taskIds: () => readonly string[];
   readonly violations: readonly string[];
+  readonly merges: MergeInvariants;
   violated(what: string): void;
 }
+
+/** A queue of merges is no task. */
+const isHosted = (id: string): boolean => id.startsWith('mergeQueue:');
 
 const settledValues: ReadonlySet<unknown> = new Set(['complete', 'failed', 'cancelled']);
 const progress: ReadonlySet<string> = new Set([
@@ -102,6 +110,8 @@ export interface Setting {
   /** A change of the tracker is in the transaction of its transition. */
   readonly isInTransaction: boolean;
   readonly tracked: (taskId: string) => TrackedTask | null;
+  /** Null: nobody merges. */
+  readonly project: Project | null;
 }
 
 export const createInvariants = (
@@ -238,6 +248,7 @@ export const createInvariants = (
 
   return {
     violations,
+    merges: createMergeInvariants(setting.project, rules.hasTests, require),
     violated,
     taskIds: () => [...rows.keys()],
     rowOf: (taskId) => rows.get(taskId) ?? null,
@@ -247,7 +258,7 @@ export const createInvariants = (
       for (const change of changes) {
         const { actor } = change;
         stepped(change);
-        if (actor === undefined) continue;
+        if (actor === undefined || isHosted(actor.id)) continue;
         if (actor.id !== actor.taskId) {
           agentMoved(actor.id, actor.taskId);
           const agent: AgentRow = JSON.parse(actor.snapshot);

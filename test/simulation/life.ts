@@ -2,10 +2,9 @@ import type { RoleProfile } from '../../src/actors/agent/roles.ts';
 import type { Assistants } from '../../src/actors/assistants/assistants.ts';
 import type { Settings } from '../../src/actors/engine/attempts/settings.ts';
 import { createSystem, type System } from '../../src/actors/system.ts';
-import type { Workspace } from '../../src/actors/workspace/port.ts';
-import { createSharedWorkspace } from '../../src/actors/workspace/worktrees/shared.ts';
 import { type Role, roles } from '../../src/machines/task.ts';
 import type { Rules } from './invariants.ts';
+import { workspaceOf } from './simulated-workspace.ts';
 import {
   type Life,
   modelOf,
@@ -42,6 +41,10 @@ export interface Plan extends Rules {
   readonly onDependencyFailure: 'wait' | 'fail';
   readonly approvals: boolean;
   readonly verifies: boolean;
+  /** An attempt merges its work at its end. */
+  readonly mergesAtEnd: boolean;
+  /** How many are tested together, at most. */
+  readonly maxBatch: number;
 }
 
 const profileOf = (role: Role): RoleProfile => ({
@@ -87,12 +90,12 @@ const settingsFor = (plan: Plan): Settings => {
     maxCostUsd: null,
     budgets: { runUsd: null, dayUsd: null, monthUsd: null },
     backend: 'builtin',
-    merge: 'none',
+    merge: plan.mergesAtEnd ? 'squash' : 'none',
     landing: {
       style: 'squash',
-      verify: [],
+      verify: plan.hasTests ? ['make check'] : [],
       timeoutMs: 60_000,
-      maxBatch: 5,
+      maxBatch: plan.maxBatch,
       onConflict: 'ask',
       onRed: 'ask',
       maxRounds: 2,
@@ -125,23 +128,11 @@ const assistants: Assistants = {
   sandboxed: () => true,
 };
 
-const workspace: Workspace = {
-  ...createSharedWorkspace({ projectRoot: '/simulated' }),
-  diff: async (_, attempt) => ({ attempt: attempt ?? 1, patch: '+++ b/a.js\n', guarded: [] }),
-  open: async () => ({
-    root: '/simulated',
-    readable: [],
-    notes: [],
-    git: null,
-    conflicts: [],
-    isUsersCommit: true,
-    isNew: false,
-  }),
-};
-
 /** Faults that the server may meet and must say; all others are its own. */
 const expected: ReadonlySet<string> = new Set([
   'the actor of a task failed; it is restored from its committed state',
+  'an actor failed; it is restored from its committed state',
+  'could not restore an actor; the server tries again',
   'could not restore a pending task; the server tries again',
   'could not save changes; the server tries again',
   'could not save the last changes',
@@ -150,6 +141,7 @@ const expected: ReadonlySet<string> = new Set([
   'the tracker cannot be used; the server tries again',
   'the tracker can be used again',
   'a task was left started in the tracker; it is open again',
+  'a task does not go on after its merge',
   'could not fail the tasks that depend on one that failed',
 ]);
 
@@ -172,7 +164,7 @@ export const startServer = (
   const system = createSystem(settingsFor(plan), {
     tracker: trackerOf(world, life),
     store: storeOf(world, life),
-    workspace,
+    workspace: workspaceOf(world, life),
     assistants,
     sandbox: sandboxOf(world, life),
     selectModel: () => modelOf(world, life),

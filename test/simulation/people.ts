@@ -3,6 +3,7 @@ import type { Issue } from '../../src/actors/ledger/issue.ts';
 import { isServiceError } from '../../src/machines/errors.ts';
 import { atOnce } from './at-once.ts';
 import type { Server } from './life.ts';
+import { createMergers, type Mergers } from './mergers.ts';
 import type { World } from './world.ts';
 
 /** Who asks the server for things, and who changes the tracker behind its back. */
@@ -15,6 +16,7 @@ export interface People {
   answerAll(): void;
   /** Asks again what a dead server never answered. */
   askAgain(): void;
+  readonly mergers: Mergers;
   readonly created: ReadonlySet<string>;
   /** Tasks that were changed behind the back of the server. */
   readonly touched: ReadonlySet<string>;
@@ -70,7 +72,9 @@ export const createPeople = (
 
   const create = (): void => {
     if (created.size >= maxTasks) return;
-    const dependencies = [...created].filter(() => random.chance(0.25));
+    const dependencies = [...created].filter(() =>
+      random.chance(world.project === null ? 0.25 : 0.1),
+    );
     const priority = random.below(3);
     ask(
       ({ system }) => system.service.create({ description: 'a task', dependencies, priority }),
@@ -78,6 +82,8 @@ export const createPeople = (
         if (!world.ledger.db.ask(world.ledger.table.has(task_id)))
           invariants.violated(`I10 ${task_id} was said to be created and is not`);
         created.add(task_id);
+        // Work that can be merged.
+        if (world.project !== null) execute(task_id);
       },
     );
   };
@@ -99,8 +105,7 @@ export const createPeople = (
     );
   };
 
-  const execute = (): void => {
-    const task = anyTask();
+  const execute = (task = anyTask()): void => {
     if (task === null) return;
     requests += 1;
     const wanted = { task, requestId: String(requests), runsBefore: invariants.runsOf(task) };
@@ -189,7 +194,10 @@ export const createPeople = (
     world.ledger.exchange.flush().catch(world.ledger.exchange.changed);
   };
 
+  const mergers = createMergers(world, ask, anyTask);
+
   return {
+    mergers,
     created,
     touched,
     create,
@@ -200,6 +208,7 @@ export const createPeople = (
       for (const wanted of unanswered.values()) order(wanted);
     },
     act: () => {
+      if (world.project !== null && random.chance(0.3)) return mergers.act();
       const draw = random.below(100);
       if (draw < 10) create();
       else if (draw < 52) execute();

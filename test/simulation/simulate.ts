@@ -15,6 +15,7 @@ import { createInvariants } from './invariants.ts';
 import { type Server, startServer } from './life.ts';
 import { createOldFile } from './old-file.ts';
 import { createPeople } from './people.ts';
+import { createProject } from './project.ts';
 import { randomFrom } from './random.ts';
 import { createSimulatedFile } from './simulated-file.ts';
 import { drawTraits, type Traits } from './traits.ts';
@@ -54,6 +55,8 @@ export interface Report {
   readonly lives: number;
   readonly attempts: number;
   readonly completed: number;
+  /** Work that landed on the branch. */
+  readonly landed: number;
   /** How much time passed in the simulated world (ms). */
   readonly virtualMs: number;
   /** Of the whole journal: the same seed gives the same one. */
@@ -97,6 +100,7 @@ export const simulate = async (
     calm: false,
   };
   const file = createSimulatedFile(db, tasks, weather);
+  const project = traits.merges ? createProject(random) : null;
   const world: World = {
     clock,
     random,
@@ -108,8 +112,10 @@ export const simulate = async (
       far,
       isInTransaction: !trackerWrites,
       tracked: (id) => db.ask(tasks.table.tracked(id)),
+      project,
     }),
     ledger: ledgerWith(db, tasks, file),
+    project,
     results: new Map(),
     hasLimits,
     far,
@@ -242,7 +248,9 @@ export const simulate = async (
       crash: 0,
       calm: true,
     });
-    const isQuiet = (): boolean => server !== null && store.tasks('pending').every(waitsForever);
+    const openQueues = (): number => atOnce(store.openHosted('mergeQueue')).length;
+    const isQuiet = (): boolean =>
+      server !== null && store.tasks('pending').every(waitsForever) && openQueues() === 0;
     const playFor = async (ms: number): Promise<void> => {
       const end = clock.now() + ms;
       await play(() => clock.now() >= end);
@@ -257,11 +265,24 @@ export const simulate = async (
       await playFor(20_000);
     }
     await playFor(30_000);
+    if (project !== null) {
+      people.mergers.mergeAll();
+      await playFor(20 * minute);
+      if (invariants.violations.length === 0) judgeMerges();
+    }
     if (invariants.violations.length === 0) await judge();
   } finally {
     server?.crash();
     await clock.settle();
     restoreTime();
+  }
+
+  function judgeMerges(): void {
+    for (const what of people.mergers.waiting())
+      invariants.violated(`M7 ${what} was never answered`);
+    for (const { taskId, snapshot } of atOnce(store.openHosted('mergeQueue')))
+      invariants.violated(`M8 ${taskId} is still ${JSON.parse(snapshot).value}, and all is calm`);
+    invariants.merges.atEnd();
   }
 
   async function judge(): Promise<void> {
@@ -316,6 +337,7 @@ export const simulate = async (
     lives,
     attempts,
     completed: entries.filter(({ type }) => type === 'completed').length,
+    landed: project?.landedSince('m0').length ?? 0,
     virtualMs: clock.now() - start,
     hash: createHash('sha256').update(log.join('\n')).digest('hex').slice(0, 16),
     log,

@@ -22,6 +22,8 @@ export interface Traits extends Plan {
   readonly removesHistories: boolean;
   /** Somebody brings older contents of the file again and again. */
   readonly hasOldFile: boolean;
+  /** People merge work, and take it back. */
+  readonly merges: boolean;
   /** How long a commit is on its way to a far store, and its answer on the way back, at most (ms). */
   readonly commitMs: number;
 }
@@ -38,7 +40,7 @@ export const drawTraits = (seed: number, random: Random): Traits => ({
   approvals: random.chance(0.2),
   verifies: random.chance(0.3),
   crash: random.pick([0, 0.001, 0.004, 0.02]),
-  maxTasks: 2 + random.below(7),
+  maxTasks: 2 + random.below(7) + (seed % 4 < 2 ? 4 : 0),
   horizonMs: minute * (1 + random.below(4)),
   storms: random.pick([0, 1, 3, 20]),
   // Not drawn, so that each occurs in every short row of seeds.
@@ -48,5 +50,9 @@ export const drawTraits = (seed: number, random: Random): Traits => ({
   waitsWhenAsked: seed % 7 === 0,
   removesHistories: seed % 5 === 0,
   hasOldFile: seed % 5 === 1,
+  merges: seed % 4 < 2,
+  hasTests: seed % 8 !== 0,
+  mergesAtEnd: seed % 12 === 1,
+  maxBatch: 1 + (seed % 5),
   commitMs: 50,
 });

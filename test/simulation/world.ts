@@ -13,8 +13,10 @@ import { atOnce } from './at-once.ts';
 import type { Clock } from './clock.ts';
 import { createFarStore, type Fate } from './far-store.ts';
 import type { Invariants } from './invariants.ts';
+import type { Project } from './project.ts';
 import type { Random } from './random.ts';
 import type { SimulatedFile } from './simulated-file.ts';
+import { testIn } from './test-in.ts';
 
 /** What goes wrong around the server, as it changes with time. */
 export interface Weather {
@@ -40,6 +42,8 @@ export interface World {
   readonly file: SimulatedFile;
   /** Undoes the transaction of this work at its end, as a crash does. */
   readonly cutOff: (work: () => void) => void;
+  /** Null: nobody merges. */
+  readonly project: Project | null;
   readonly results: Map<string, string>;
   /** The provider has limits. */
   readonly hasLimits: boolean;
@@ -69,7 +73,7 @@ const never = <Result>(): Promise<Result> => new Promise(() => {});
  * Something asked of the world: it takes time to arrive, is done at one moment, and the answer
  * takes time again.
  */
-const through = <Result>(
+export const through = <Result>(
   { clock, random, weather }: World,
   life: Life,
   atMostMs: number,
@@ -272,11 +276,14 @@ export const resultsOf = (world: World, life: Life): Results => ({
 export const verifyCommand = 'npm test';
 
 /** Commands are not run: that they were about to be is all that counts here. */
-export const sandboxOf = ({ invariants, random, weather }: World, life: Life): Sandbox => ({
+export const sandboxOf = (world: World, life: Life): Sandbox => ({
   describe: () => 'simulated',
   check: () => ({ ok: true, detail: 'simulated' }),
-  confine: async ({ argv, env }) => {
+  confine: async ({ argv, env, root }) => {
+    const { invariants, random, weather } = world;
     if (!life.alive) throw new CrashError();
+    const test = testIn(world, root);
+    if (test !== null) return { argv: test, cwd: root, env };
     const mark = (env['ATS_ATTEMPT'] ?? '').split('/').at(-1) ?? '';
     const [taskId = '', attempt = ''] = mark.split('#');
     const command = argv.at(-1) ?? '';
@@ -344,7 +351,7 @@ export const modelOf = (world: World, life: Life): Model => {
   const answer = (key: string): ModelEvent | 'nothing' => {
     if (weather.limitedUntil > clock.now()) return usedUp(weather.limitedUntil - clock.now());
     if (weather.providerDown) return failed(true);
-    const draw = random.below(100) - (weather.calm ? 30 : 0);
+    const draw = random.below(100) - (weather.calm ? 30 : world.project === null ? 0 : 25);
     if (draw < 32) return answered(call('finish', key, { status: 'done', summary: 'done' }));
     if (draw < 70) return commands(key);
     if (draw < 78) return answered(call('ask', key, { question: 'Which one?' }));

@@ -29,6 +29,12 @@ const transpile = (path: string, folder: string, change: (text: string) => strin
   writeFileSync(target, code);
 };
 
+const isOurs = (path: string): boolean => path.endsWith('process/run-command.ts');
+/** Commands of a simulated server are no processes. */
+const simulated = (text: string): string =>
+  `${text.replace('export const runCommand', 'const runProcess')}
+export { runCommand } from '../../../test/simulation/simulated-command.ts';`;
+
 /** Puts the sources and the simulation into an empty folder, as JavaScript. */
 export const transpileInto = (folder: string): void => {
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
@@ -36,7 +42,7 @@ export const transpileInto = (folder: string): void => {
   for (const part of ['src/machines', 'src/actors', 'test/simulation'])
     for (const name of readdirSync(join(root, part), { recursive: true, encoding: 'utf8' }))
       if (name.endsWith('.ts') && !name.endsWith('.test.ts'))
-        transpile(join(part, name), folder, (text) => text);
+        transpile(join(part, name), folder, (text) => (isOurs(name) ? simulated(text) : text));
 };
 
 /** Puts files of the tests into an empty folder, as JavaScript that loads the built modules. */
