@@ -60,7 +60,7 @@ const queueOf = (
     },
   });
   const actor = createActor(machine, { input: { queueId: 'mq-1', maxBatch, members } });
-  return { actor, branch, trees };
+  return { machine, actor, branch, trees };
 };
 
 const run = async (members: readonly QueueMember[], maxBatch: number, culprits: Culprits) => {
@@ -187,4 +187,36 @@ test('who leaves while it is tested does not land, and the others do', async () 
   await waitFor(actor, ({ status }) => status === 'done');
 
   expect(branch).toEqual([idAt(0), idAt(2)]);
+});
+
+test('who joins while a batch is told is told with the next one, also for work that was not judged', async () => {
+  const { machine } = queueOf([], 2, []);
+  const member = (id: string, ticket: string) => memberOf(id, 1, { tickets: [ticket] });
+  const told: (readonly string[])[] = [];
+  const telling = machine.provide({
+    actors: {
+      // The second one waits for those before it.
+      build: fromPromise(async ({ input: { batch } }) => {
+        const ended = batch.slice(0, 1).map(({ taskId, attempt }) => ({
+          ...{ taskId, attempt, merged: { status: 'nothing' as const } },
+        }));
+        return { into: 'main', head: '', tree: '', cars: [], ended };
+      }),
+      tell: fromPromise(async ({ input: { batch, ended }, self }) => {
+        const isTold = ({ taskId }: QueueMember) => ended.some((each) => each.taskId === taskId);
+        told.push(batch.filter(isTold).flatMap(({ tickets }) => tickets));
+        const members = [member('bd-a1', 'late'), member('bd-a2', 'later')];
+        if (told.length === 1) self._parent?.send({ type: 'join', members });
+      }),
+    },
+  });
+  const input = { queueId: 'mq-1', maxBatch: 2 };
+  const actor = createActor(telling, {
+    input: { ...input, members: [member('bd-a1', 'first'), member('bd-a2', 'second')] },
+  });
+
+  actor.start();
+  await waitFor(actor, ({ status }) => status === 'done');
+
+  expect(told).toEqual([['first'], ['second', 'later'], ['late']]);
 });

@@ -210,12 +210,15 @@ export const nextBatch = ({
   return ordered.slice(0, Math.min(maxBatch, end < 0 ? ordered.length : end));
 };
 
+/** Those who wait for an outcome are being answered: who joins then waits for the next batch. */
 export const withMembers = (
-  { members, batch }: MergeQueueContext,
+  { members, batch, ended }: MergeQueueContext,
   joining: readonly QueueMember[],
 ): Pick<MergeQueueContext, 'members' | 'batch'> => {
-  const here = [...members, ...batch];
+  const isEnded = (member: QueueMember) => ended.some((each) => isSame(each, member));
+  const here = [...members, ...batch.filter((member) => !isEnded(member))];
   const adopt = (member: QueueMember): QueueMember => {
+    if (!here.includes(member)) return member;
     const same = joining.filter((each) => isSame(each, member));
     const tickets = [...member.tickets, ...same.flatMap((each) => each.tickets)];
     return { ...member, tickets };
