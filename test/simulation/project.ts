@@ -34,6 +34,8 @@ export interface Work {
   merged: { readonly commit: string; readonly at: number } | null;
   discarded: { readonly at: number; readonly reason: string | null } | null;
   refused: string | null;
+  /** Noted before the branch moves to the commit. */
+  landing: { readonly commit: string; readonly undoes: boolean } | null;
 }
 
 /** The repository of the user, which outlives every server. */
@@ -158,7 +160,7 @@ export const createProject = (random: Random): Project => {
         branch: `agent/${taskId}/${attempt}`,
         base: head,
         ...{ change: null, isSaved: false, isComplete: false },
-        ...{ merged: null, discarded: null, refused: null },
+        ...{ merged: null, discarded: null, refused: null, landing: null },
       };
       works.set(key, work);
       return work;

@@ -69,11 +69,23 @@ const sameFiles = (
   return later.filter((name) => !own.includes(name) && files.has(change(name)?.file));
 };
 
+/** Notes what landed, or was taken back, when the branch has the commit. */
+const settle = (project: Project, work: Work | undefined, now: number): Work['landing'] => {
+  const landing = work?.landing ?? null;
+  if (work === undefined || landing === null || !project.has(project.head(), landing.commit))
+    return null;
+  work.landing = null;
+  if (landing.undoes)
+    Object.assign(work, { merged: null, discarded: { at: now, reason: 'undone' } });
+  else Object.assign(work, { merged: { commit: landing.commit, at: now }, refused: null });
+  return landing;
+};
+
 /** Merges work onto a side, as the real workspace does. Null: it waits for what lands before it. */
 const couple = (
   project: Project,
   cars: readonly Car[],
-  { style, undo, taskId, attempt }: QueueMember,
+  { style, undo, reopened, taskId, attempt }: QueueMember,
   now: number,
 ): Car | Merged | null => {
   const { treeOf, parentOf, has, commit } = project;
@@ -81,6 +93,10 @@ const couple = (
   const last = cars.at(-1);
   const ours: Side = last ?? { commit: head, tree: treeOf(head) };
   const work = project.works.get(workKey(taskId, attempt));
+  const landed = settle(project, work, now);
+  if (landed !== null && landed.undoes === (undo === true))
+    return { status: 'merged', commit: landed.commit, into };
+  if (reopened) return conflict('its task is not complete any more');
   if (work?.change == null || !work.isSaved) return { status: 'nothing' };
   const { change, base, includes, merged } = work;
   if (work.discarded !== null) return conflict('it was discarded');
@@ -200,20 +216,17 @@ export const workspaceOf = (world: World, life: Life): Workspace => {
           commits.push(project.commit(tree, commits.at(-1) ?? head, taskId));
         const target = commits.at(-1) ?? head;
         invariants.merges.lands(train);
+        for (const [at, { taskId, attempt, undoes }] of cars.entries()) {
+          const work = find(taskId, attempt);
+          const landing = { commit: commits[at] ?? target, undoes: undoes !== undefined };
+          if (work !== undefined) work.landing = landing;
+        }
         project.moveTo(target);
         // Between the branch and what is written of it is where a crash hurts most.
         if (random.chance(5 * weather.crash)) life.crash();
         if (life.alive)
-          for (const [at, { taskId, attempt, undoes }] of cars.entries()) {
-            const work = find(taskId, attempt);
-            const [commit, now] = [commits[at] ?? target, clock.now()];
-            Object.assign(
-              work ?? {},
-              undoes === undefined
-                ? { merged: { commit, at: now }, refused: null }
-                : { merged: null, discarded: { at: now, reason: 'undone' } },
-            );
-          }
+          for (const { taskId, attempt } of cars)
+            settle(project, find(taskId, attempt), clock.now());
         return { status: 'landed', into, commits } as const;
       }),
     noteRefused: (taskId, attempt, why) =>

@@ -70,6 +70,8 @@ export interface QueueMember {
   readonly after: readonly TaskId[];
   /** One for each that waits for the outcome. */
   readonly tickets: readonly string[];
+  /** Its task is not complete any more: it counts only if it landed before. */
+  readonly reopened?: true;
   /** An obstacle stopped the batch that it was in: it is tried by itself. */
   readonly alone?: true;
 }

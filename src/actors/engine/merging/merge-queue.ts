@@ -7,7 +7,6 @@ import {
   type MergeQueueContext,
   type MergeQueueEvent,
   type MergeQueueInput,
-  type Outcome,
   type QueueMember,
   type Train,
 } from '../../../machines/merge-queue/merge-queue-context.ts';
@@ -97,13 +96,10 @@ const buildTrain = async (
   signal: AbortSignal,
 ): Promise<Train> => {
   const reopened = await reopenedIn(tracker, batch);
-  const wanted = batch.filter((member) => !reopened.includes(member));
-  const train = await workspace.build(wanted, signal, proof.regenerate());
-  const why = 'its task is not complete any more';
-  const gone = reopened.map(({ taskId, attempt }): Outcome => {
-    return { taskId, attempt, merged: { status: 'conflict', branch: '', why, files: [] } };
-  });
-  return { ...train, ended: [...train.ended, ...gone] };
+  const members = batch.map((member) =>
+    reopened.includes(member) ? { ...member, reopened: true as const } : member,
+  );
+  return workspace.build(members, signal, proof.regenerate());
 };
 
 const landTrain = async (

@@ -91,6 +91,20 @@ export const workRecordSchema = z.strictObject({
     })
     .nullable()
     .default(null),
+  /** Set before the branch moves to this commit, so that it is noted also after a crash. */
+  landing: z
+    .strictObject({
+      commit: z.string(),
+      /** The commit of the attempt that lands. */
+      tip: z.string(),
+      /** Its work is taken back. */
+      undoes: z.boolean(),
+      commands: z.array(z.string()).nullable(),
+      tested_at: z.string().optional(),
+      tested_seconds: z.number().optional(),
+    })
+    .nullable()
+    .default(null),
   /** Why it was not merged when it was last tried; null: it was not refused, or is merged by now. */
   refused: z
     .strictObject({

@@ -108,6 +108,47 @@ const endAll = (members: readonly QueueMember[], merged: Merged): Train => ({
   ended: members.map(({ taskId, attempt }) => ({ taskId, attempt, merged })),
 });
 
+const testedBy = ({
+  commands,
+  tested_at,
+  tested_seconds,
+}: NonNullable<WorkRecord['landing']>): WorkRecord['tested'] =>
+  commands === null || tested_at === undefined || tested_seconds === undefined
+    ? null
+    : { commands, tested_at, tested_seconds };
+
+interface SettledLanding {
+  readonly merged: Extract<Merged, { status: 'merged' }>;
+  readonly undoes: boolean;
+}
+
+/** Notes that work landed, or was taken back, when the branch has the commit. */
+const createSettle =
+  ({ records }: WorkParts, remember: Remember) =>
+  async (
+    dirs: GitDirs,
+    head: string,
+    into: string,
+    noted: WorkRecord | null,
+  ): Promise<SettledLanding | null> => {
+    if (noted?.landing == null) return null;
+    const { landing } = noted;
+    const { commit, tip, undoes } = landing;
+    if (!(await contains(dirs, head, commit))) return null;
+    const record = { ...noted, landing: null };
+    const tested = testedBy(landing);
+    if (!undoes) await remember(dirs, record, tip, commit, tested);
+    else {
+      const reason = `undone in ${into} (${head.slice(0, 12)})`;
+      const discarded = { at: Date.now(), reason };
+      await records.write({ ...record, merged: null, merged_at: null, discarded });
+    }
+    const { commands, ...when } = tested ?? {};
+    const evidence = commands === undefined ? {} : { tested: commands, ...when };
+    return { merged: { status: 'merged', commit, into, ...evidence }, undoes };
+  };
+type Settle = ReturnType<typeof createSettle>;
+
 type Remember = (
   dirs: GitDirs,
   record: WorkRecord,
@@ -184,9 +225,13 @@ const coupleInverse = async (
 };
 
 /** Merges each member onto the branch and those before it. */
-const createBuild = ({ options, records, stores }: WorkParts, remember: Remember) => {
+const createBuild = (
+  { options, records, stores }: WorkParts,
+  remember: Remember,
+  settle: Settle,
+) => {
   /** @returns the car; what came of the member; null: it waits for those before it */
-  const couple = async (
+  const mergeWork = async (
     dirs: GitDirs,
     { head, cars, into }: Coupling,
     { taskId, attempt, style, undo }: QueueMember,
@@ -221,6 +266,23 @@ const createBuild = ({ options, records, stores }: WorkParts, remember: Remember
     if (merged.status === 'nothing' && merged.commit !== undefined)
       await remember(dirs, record, tip, merged.commit);
     return merged;
+  };
+
+  /** As `mergeWork`; what landed in a crash is noted first. */
+  const couple = async (
+    dirs: GitDirs,
+    onto: Coupling,
+    member: QueueMember,
+    regenerated: Regenerated,
+    signal: AbortSignal,
+  ): Promise<Car | Merged | null> => {
+    const { taskId, attempt, undo, reopened } = member;
+    const { head, into } = onto;
+    const landed = await settle(dirs, head.commit, into, await records.read(taskId, attempt));
+    if (landed !== null && landed.undoes === (undo === true)) return landed.merged;
+    return reopened
+      ? conflict('its task is not complete any more')
+      : mergeWork(dirs, onto, member, regenerated, signal);
   };
 
   return async (
@@ -273,18 +335,15 @@ const commitCars = async (
   return commits;
 };
 
-const testedBy = ({ commands, evidence }: TrainToLand): WorkRecord['tested'] =>
-  commands === null || evidence === undefined ? null : { commands: [...commands], ...evidence };
-
 const signingOf = async (
   { program, userEnv = {} }: WorkParts['options'],
   { sign = false }: TrainToLand,
 ): Promise<Signing> => (sign ? readSigning(program, userEnv) : unsigned);
 
 const createLand =
-  ({ options, records, stores }: WorkParts, remember: Remember) =>
+  ({ options, records, stores }: WorkParts, settle: Settle) =>
   async (dirs: GitDirs, train: TrainToLand, signal: AbortSignal | undefined): Promise<Landed> => {
-    const { head, cars } = train;
+    const { head, cars, evidence } = train;
     const checkout = await stores.checkout(dirs, options.filters, signal);
     if (checkout.branch === null) return { status: 'stopped', why: detached };
     if (checkout.into !== train.into) {
@@ -298,21 +357,19 @@ const createLand =
     for (const car of cars) if (await isGone(car)) return { status: 'moved' };
     const commits = await commitCars(dirs, records, train, await signingOf(options, train), signal);
     const target = commits.at(-1) ?? head;
-    const forget = (record: WorkRecord, reason: string): Promise<void> =>
-      records.write({
-        ...record,
-        ...{ merged: null, merged_at: null, discarded: { at: Date.now(), reason } },
-      });
+    const commands = train.commands === null ? null : [...train.commands];
+    for (const [at, { taskId, attempt, from: tip, undoes }] of cars.entries()) {
+      const record = await records.read(taskId, attempt);
+      if (record === null) continue;
+      const commit = commits[at] ?? target;
+      const landing = { commit, tip, undoes: undoes !== undefined, commands, ...evidence };
+      await records.write({ ...record, landing });
+    }
     const obstacle = await updateCheckout(dirs, checkout, { head, target, signal });
     if (obstacle !== null)
       return { status: 'stopped', why: conflict(obstacle.why, obstacle.files) };
-    const tested = testedBy(train);
-    for (const [at, { taskId, attempt, from, undoes }] of cars.entries()) {
-      const record = await records.read(taskId, attempt);
-      if (record === null) continue;
-      if (undoes === undefined) await remember(dirs, record, from, commits[at] ?? target, tested);
-      else await forget(record, `undone in ${checkout.into} (${target.slice(0, 12)})`);
-    }
+    for (const { taskId, attempt } of cars)
+      await settle(dirs, target, checkout.into, await records.read(taskId, attempt));
     return { status: 'landed', into: checkout.into, commits };
   };
 
@@ -399,7 +456,8 @@ export const createLanding = (
 } => {
   const { records, stores } = parts;
   const remember = createRemember(parts, onMerged);
-  const [buildIn, landIn] = [createBuild(parts, remember), createLand(parts, remember)];
+  const settle = createSettle(parts, remember);
+  const [buildIn, landIn] = [createBuild(parts, remember, settle), createLand(parts, settle)];
   const kindOf = async (members: readonly QueueMember[]): Promise<WorkRecord['kind'] | null> => {
     for (const { taskId, attempt } of members) {
       const record = await records.read(taskId, attempt);

@@ -192,6 +192,7 @@ const recordOf = (
     discarded: null,
     refused: null,
     tested: null,
+    landing: null,
     pruned: false,
     size: null,
   },
