@@ -137,6 +137,9 @@ const workSchema = z.strictObject({
         .optional()
         .describe('tasks with whose work, which landed, it does not pass'),
       message: z.string().optional().describe('why it was refused'),
+      command: z.string().optional().describe('the command that did not pass with it'),
+      output: z.string().optional().describe('the end of what that command printed'),
+      paths: z.array(z.string()).optional().describe('the files that conflict, at most 100'),
     })
     .optional()
     .describe('its merge; absent: nobody asked for one'),

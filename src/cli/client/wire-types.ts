@@ -191,6 +191,12 @@ export interface Task {
       readonly with?: readonly string[] | undefined;
       /** why it was refused */
       readonly message?: string | undefined;
+      /** the command that did not pass with it */
+      readonly command?: string | undefined;
+      /** the end of what that command printed */
+      readonly output?: string | undefined;
+      /** the files that conflict, at most 100 */
+      readonly paths?: readonly string[] | undefined;
     } | undefined;
   } | undefined;
   /** the attempts that are over, in the answer to status */

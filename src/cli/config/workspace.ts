@@ -18,6 +18,7 @@ interface ServerWorkspace {
   readonly sandbox?: Sandbox;
   /** Absolute paths that agents may not change; by default those of the configuration. */
   readonly trusted?: () => readonly string[];
+  readonly redact?: (text: string) => string;
 }
 
 /** @throws ConfigError */
@@ -25,7 +26,7 @@ export const workspaceFor = (
   loaded: LoadedConfig,
   project: Project,
   env: NodeJS.ProcessEnv,
-  { sandbox: held, trusted }: ServerWorkspace = {},
+  { sandbox: held, trusted, redact }: ServerWorkspace = {},
 ): Promise<Workspace> => {
   const { workspace, sandbox } = loaded.config;
   const places = trusted === undefined ? pathsOf(requireTrustedOutside(loaded, project, env)) : [];
@@ -41,6 +42,7 @@ export const workspaceFor = (
     ...(held === undefined ? {} : { sandbox: held.check }),
     environment: childEnvironment(env),
     userEnv: env,
+    redact,
     ...(workspace.repository === null
       ? {}
       : { repository: { address: workspace.repository, server: serverNameOf(project), env } }),

@@ -155,6 +155,7 @@ export const runServer = async ({
       interrupted = found.map(noteOf);
       return workspaceFor(loaded, project, env, {
         sandbox,
+        redact,
         trusted: () => pathsOf(current.trusted),
       });
     });

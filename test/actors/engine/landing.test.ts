@@ -247,6 +247,7 @@ test('what fits is tested once, together, and the culprit is refused with what i
     state: 'refused',
     message: refused[0]?.message,
     with: [renamed, other],
+    command: check,
   });
   expect(await mergeState(running, third ?? '')).toEqual({ state: 'landed' });
   const { work } = await running.service.status(third ?? '');
@@ -281,6 +282,26 @@ test('a branch that is red by itself is told, and nobody is blamed for it', asyn
   });
 });
 
+test('the view of a refused merge has the command and the end of its output, without secrets', async () => {
+  const red = 'seq 3000; echo the key is s3cret; exit 1';
+  const running = await start({
+    options: landing(red),
+    workspace: (project, stateDir) =>
+      worktreesOf(project, join(stateDir, 'worktrees'), [], {
+        redact: (text) => text.replaceAll('s3cret', '[redacted]'),
+      }),
+  });
+  const id = await complete(running, 'Call');
+
+  await running.service.merge({ taskId: id });
+
+  const merge = await mergeState(running, id);
+  expect(merge).toMatchObject({ state: 'refused', command: red.replace('s3cret', '[redacted]') });
+  expect(merge?.message).not.toContain('s3cret');
+  expect(merge?.output?.split('\n').length).toBeLessThanOrEqual(40);
+  expect(merge?.output?.split('\n').slice(-2)).toEqual(['3000', 'the key is [redacted]']);
+});
+
 test('a queue goes on after a restart, and lands what was asked for', async () => {
   const release = join(temporaryFolder(), 'go');
   const verify = `until [ -e ${release} ]; do sleep 0.1; done`;
@@ -309,6 +330,11 @@ test('files of the user in the way of one do not hold up the others', async () =
   expect(landed.map(({ task_id }) => task_id)).toEqual([two]);
   expect(refused).toMatchObject([{ task_id: one, code: 'merge_conflict', paths: ['calls-1'] }]);
   expect(readFileSync(join(running.root, 'calls-1'), 'utf8')).toBe('mine');
+  expect(await mergeState(running, one)).toEqual({
+    state: 'refused',
+    message: refused[0]?.message,
+    paths: ['calls-1'],
+  });
 });
 
 test('work that is discarded or reopened while it is tested does not land, and the rest does', async () => {

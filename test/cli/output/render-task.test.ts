@@ -109,6 +109,20 @@ test('work that will conflict is named with its files, also while an agent is at
   );
 });
 
+test('a refused merge says why, with the end of the output and the files', () => {
+  const over = { status: 'complete', phase: 'complete', attempt: 1 };
+  const output = Array.from({ length: 40 }, (_, at) => `line ${at + 1}`).join('\n');
+  const refused = { state: 'refused', message: 'it fails together with bd-7 (landed)' } as const;
+
+  const red = shown({ ...over, work: { ...work, merge: { ...refused, command: 'x', output } } });
+  const conflict = shown({ ...over, work: { ...work, merge: { ...refused, paths: ['a', 'b'] } } });
+
+  expect(red).toMatch(
+    /^ {2}merge +refused: it fails together with bd-7 \(landed\)\n +line 33\n[\s\S]*\n +line 40\n/m,
+  );
+  expect(conflict).toMatch(/^ {2}merge +refused: it fails .*\n +a, b\n/m);
+});
+
 test('work that changed nothing, or is merged, is not to be merged', () => {
   const over = { status: 'complete', phase: 'complete', attempt: 1 };
 

@@ -112,6 +112,11 @@ export const workRecordSchema = z.strictObject({
       code: z.enum(['merge_conflict', 'verify_failed']),
       message: z.string(),
       with: z.array(z.string()),
+      /** The command that did not pass, and the end of its output. */
+      command: z.string().optional(),
+      output: z.string().optional(),
+      /** The files of a conflict. */
+      paths: z.array(z.string()).optional(),
     })
     .nullable()
     .default(null),

@@ -25,6 +25,8 @@ export interface WorkspaceOptions {
   readonly trusted?: () => readonly string[];
   readonly keep?: readonly string[];
   readonly userEnv?: NodeJS.ProcessEnv;
+  /** Removes secrets from what is kept of the output of commands. */
+  readonly redact?: ((text: string) => string) | undefined;
   /** The repository that all servers reach, and this server's name; absent: none. */
   readonly repository?: {
     readonly address: string;
@@ -151,6 +153,7 @@ export const chooseWorkspace = async (options: WorkspaceOptions): Promise<Worksp
     sandboxed = true,
     trusted,
     userEnv,
+    redact,
   } = options;
   const refusal = (): string | null => confinementProblem(options);
   if (mode === 'shared')
@@ -172,6 +175,7 @@ export const chooseWorkspace = async (options: WorkspaceOptions): Promise<Worksp
       filters,
       trusted,
       userEnv,
+      redact,
       sandboxed,
       description,
       common: program === null ? null : commonOf(program, options),

@@ -21,6 +21,8 @@ export interface WorktreeOptions {
   readonly trusted?: (() => readonly string[]) | undefined;
   /** True when a sandbox mounts the git directory of an attempt into its folder. */
   readonly sandboxed: boolean;
+  /** Removes secrets from what is kept of the output of commands. */
+  readonly redact?: ((text: string) => string) | undefined;
   readonly description: string;
   /** Null: no other server gets the work, and none is gotten. */
   readonly common: CommonRepository | null;

@@ -30,14 +30,17 @@ export interface MergeView {
   readonly state: 'waiting' | 'testing' | 'landed' | 'refused';
   readonly with?: string[];
   readonly message?: string;
+  readonly command?: string | undefined;
+  readonly output?: string | undefined;
+  readonly paths?: string[] | undefined;
 }
 
 const mergeViewOf = ({ merged, refused }: WorkRecord): { readonly merge?: MergeView } => {
   if (merged !== null) return { merge: { state: 'landed' } };
   if (refused === null) return {};
-  const { message, with: others } = refused;
+  const { at: _at, code: _code, with: others, ...why } = refused;
   const fails = others.length === 0 ? {} : { with: [...others] };
-  return { merge: { state: 'refused', message, ...fails } };
+  return { merge: { state: 'refused', ...why, ...fails } };
 };
 
 export type WorkReads = (taskId: TaskId, attempt: number) => Promise<WorkView | null>;

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { MergeConflict } from '../../../machines/merge-queue/merge-queue-context.ts';
 import { messageOf } from '../../../machines/message-of.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import {
@@ -173,6 +174,22 @@ const createBuild = (
  * Each attempt works in its own folder, on its own branch; only the branch stays. The folder is
  * data: it is read by open handles, and no git of ours uses it as a working tree (ADR 0021).
  */
+const refusedPathsAtMost = 100;
+
+/** As it is kept: `redact` removes secrets that a command printed. */
+const refusalOf = (
+  { why, failed, files, with: others = [] }: MergeConflict,
+  redact: (text: string) => string = (text) => text,
+): NonNullable<WorkRecord['refused']> => ({
+  at: Date.now(),
+  code: failed === undefined ? 'merge_conflict' : 'verify_failed',
+  message: redact(why),
+  with: [...others],
+  command: failed && redact(failed.command),
+  output: (failed && redact(failed.output)) || undefined,
+  paths: files.length === 0 ? undefined : files.slice(0, refusedPathsAtMost),
+});
+
 export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => {
   const parts = createWorkParts(options);
   const { records, stores } = parts;
@@ -237,13 +254,11 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     land: (train, signal) => inTurn(() => landing.land(train, signal)),
     update: (...given) => inTurn(() => landing.update(...given)),
     keepUpdate: (...given) => inTurn(() => landing.keepUpdate(...given)),
-    noteRefused: (taskId, attempt, { why: message, failed, with: others = [] }) =>
+    noteRefused: (taskId, attempt, conflict) =>
       inTurn(async () => {
         const record = await records.read(taskId, attempt);
         if (record === null || record.merged !== null) return;
-        const code = failed === undefined ? 'merge_conflict' : 'verify_failed';
-        const refused = { at: Date.now(), code, message, with: [...others] } as const;
-        await records.write({ ...record, refused: { ...refused, with: [...others] } });
+        await records.write({ ...record, refused: refusalOf(conflict, options.redact) });
       }),
     inCandidate,
     discard: (taskId, attempt, reason) =>

@@ -3,7 +3,7 @@ import { workedMs } from '../../../http/worked-time.ts';
 import { conflictWords } from '../../../machines/conflict-words.ts';
 import { describeFailure } from '../../../machines/describe-failure.ts';
 import { failingLines } from '../../../machines/last-lines.ts';
-import { plural } from '../../../machines/plural.ts';
+import { plural, someOf } from '../../../machines/plural.ts';
 import { stateWords } from '../../words/state-words.ts';
 import { durationText } from '../durations.ts';
 import { clockText, timeText } from '../local-time.ts';
@@ -58,14 +58,20 @@ export const removedText = ({ at, after_days }: NonNullable<TaskView['history_re
   `removed on ${timeText(at).slice(0, 10)}, ${plural(after_days, 'day')} after its end (store.retention_days)`;
 
 /** `width`: columns of the terminal, null where lines may be long. */
+const outputLines = (output: unknown, width: number | null, count?: number): readonly string[] => {
+  if (typeof output !== 'string' || output === '') return [];
+  const lines = failingLines(output, count).split('\n');
+  return width === null
+    ? lines
+    : lines.map((line) => cutToWidth(line.replaceAll('\t', '  '), width - valueColumn));
+};
+
 const errorText = ({ error }: TaskView, width: number | null): string | undefined => {
   if (error === undefined) return undefined;
   const room = width === null ? null : width - valueColumn;
-  const { output } = error.facts;
-  const lines = typeof output === 'string' && output !== '' ? failingLines(output).split('\n') : [];
   return [
     wrapAfter('', describeFailure(error), room),
-    ...lines.map((line) => (room === null ? line : cutToWidth(line.replaceAll('\t', '  '), room))),
+    ...outputLines(error.facts['output'], width),
   ].join('\n');
 };
 
@@ -111,9 +117,20 @@ const changesLine = ({ work }: TaskView): string | undefined => {
   const unmerged = discarded === undefined ? open : `discarded ${timeText(discarded)}`;
   const as = commit === undefined ? '' : ` as ${commit.slice(0, 12)}`;
   const state = merged === undefined ? unmerged : `merged ${timeText(merged)}${as}`;
-  const { state: queued, message = '' } = work.merge ?? {};
-  const refused = queued === 'refused' ? `; its merge was refused: ${message}` : '';
-  return `${size} on ${branch}, ${state}${refused}`;
+  return `${size} on ${branch}, ${state}`;
+};
+
+const refusedLines = 8;
+
+/** Why it is not merged: in short, the files, and what the command printed. */
+const mergeText = ({ work }: TaskView, width: number | null): string | undefined => {
+  const { state, message = '', output, paths = [] } = work?.merge ?? {};
+  if (state !== 'refused') return undefined;
+  return [
+    wrapAfter('', `refused: ${message}`, width === null ? null : width - valueColumn),
+    ...(paths.length === 0 ? [] : [someOf(paths)]),
+    ...outputLines(output, width, refusedLines),
+  ].join('\n');
 };
 
 const testedText = ({ work }: TaskView): string | undefined => {
@@ -147,6 +164,7 @@ const taskRows = (
   ['time', totalTimeText(task)],
   ['work', workText(task)],
   ['changes', changesLine(task)],
+  ['merge', mergeText(task, width)],
   ['tested', testedText(task)],
   ['conflict', task.work?.conflicts_with && conflictWords(task.work.conflicts_with)],
   ['note', task.work?.notes?.join('\n')],
