@@ -17,6 +17,8 @@ const built = async (folder, more) => {
     oxc: { jsx: { runtime: 'classic', pragma: 'h', pragmaFrag: 'Fragment' } },
     build: {
       target: 'es2023',
+      // Older ones would get each colour twice, for `light-dark()`.
+      cssTarget: ['chrome123', 'firefox121', 'safari17.5'],
       write: false,
       modulePreload: false,
       // The page allows no data: addresses.

@@ -46,7 +46,6 @@ export const changeAll = async (
 interface Merged {
   readonly status: 'merged' | 'nothing' | 'conflict';
   /** Of a conflict. */
-  readonly files?: readonly string[];
   readonly why?: string;
 }
 
@@ -60,9 +59,7 @@ export const merge = async ({ task_id }: TaskView): Promise<void> => {
   const merged = await call<Merged>('merge', { task_id });
   readDetails([task_id]);
   if (merged.status === 'conflict')
-    throw new Error(
-      `Not merged, nothing was changed: ${merged.why} ${merged.files?.join(', ') ?? ''}`,
-    );
+    throw new Error(`Not merged, nothing was changed: ${merged.why}`);
 };
 
 /** Brings the user's branch into the work; another attempt goes on with what conflicts or fails. */

@@ -1,9 +1,12 @@
 import type { TaskView } from '../data/tasks.ts';
 import { causeIn, numbered } from '../model/format.ts';
 import { LongText } from './long-text.tsx';
+import { TaskLine } from './task-link.tsx';
+
+type Failure = NonNullable<TaskView['error']>;
 
 /** Why an attempt failed, in a line; what the message and the command say beyond it is folded. */
-export const Cause = ({ error }: { error: TaskView['error'] }) => {
+export const Cause = ({ error }: { error: Pick<Failure, 'message' | 'facts'> | undefined }) => {
   const message = error?.message ?? 'The attempt failed.';
   const output = error?.facts['output'];
   const cause = causeIn(message);
@@ -23,5 +26,19 @@ export const Cause = ({ error }: { error: TaskView['error'] }) => {
         </details>
       )}
     </div>
+  );
+};
+
+/** Why the work was not merged: the command or the files, and the tasks with whose work it fails. */
+export const Refused = ({ task: { work } }: { task: TaskView }) => {
+  const { state, message = '', command, output, paths, with: others } = work?.merge ?? {};
+  return state !== 'refused' ? null : (
+    <>
+      <Cause error={{ message, facts: { output } }} />
+      {(command ?? paths) !== undefined && <code>{command ?? paths?.join(', ')}</code>}
+      {others?.map((id) => (
+        <TaskLine key={id} id={id} />
+      ))}
+    </>
   );
 };

@@ -11,14 +11,13 @@ import { Board } from '../views/board/board.tsx';
 import { CreateView } from '../views/create/create-view.tsx';
 import { EditView } from '../views/create/edit-view.tsx';
 import { DiffView } from '../views/diff/diff-view.tsx';
-import { Graph } from '../views/graph/graph.tsx';
 import { Machines } from '../views/machines/machines.tsx';
 import { NeedsYou } from '../views/needs-you/needs-you.tsx';
-import { System } from '../views/system/system.tsx';
 import { TaskPage } from '../views/task/task-page.tsx';
 import { WorkflowPage } from '../views/workflow/workflow-page.tsx';
 import { ConnectionLine, LiveDot } from './connection.tsx';
 import { Help } from './help.tsx';
+import { loaded } from './loaded.tsx';
 import { needed } from './needed.ts';
 import { followNeeds } from './notify.ts';
 import { pathOf, route, type View } from './router.ts';
@@ -35,9 +34,9 @@ const links: readonly (readonly [View, string, IconName])[] = [
 const views: Readonly<Record<View, ComponentType<{ taskId: string }>>> = {
   'needs-you': NeedsYou,
   board: Board,
-  graph: Graph,
+  graph: loaded(async () => (await import('../views/graph/graph.tsx')).Graph),
   machines: Machines,
-  system: System,
+  system: loaded(async () => (await import('../views/system/system.tsx')).System),
   task: TaskPage,
   diff: DiffView,
   edit: EditView,

@@ -2,7 +2,7 @@ import { changeTask } from '../../data/actions.ts';
 import { tasks } from '../../data/tasks.ts';
 import { whyOf } from '../../model/state.ts';
 import { Button } from '../../parts/button.tsx';
-import { Cause } from '../../parts/cause.tsx';
+import { Cause, Refused } from '../../parts/cause.tsx';
 import { MergeButton } from '../../parts/merge-button.tsx';
 import { Prose } from '../../parts/prose.tsx';
 import { taskPath } from '../../shell/router.ts';
@@ -43,7 +43,8 @@ export const Failed = ({ task, fail }: AskedProps) => (
 export const ReadyToMerge = ({ task, fail }: AskedProps) => {
   return (
     <>
-      {(task.work?.merge?.message ?? task.work?.conflicts_with) !== undefined && (
+      <Refused task={task} />
+      {task.work?.conflicts_with !== undefined && (
         <p class="asked">{whyOf(task, undefined, tasks.value)}</p>
       )}
       {task.result !== undefined && <Prose kind="asked" text={task.result} />}

@@ -72,27 +72,22 @@ const Usage = ({ task: { usage, attempt } }: { task: TaskView }) =>
       <h2>Usage of attempt {attempt}</h2>
       <table>
         <tbody>
-          <tr>
-            <td>Model calls</td>
-            <td class="number">{usage.model_calls}</td>
-          </tr>
-          <tr>
-            <td>Tool calls</td>
-            <td class="number">{usage.tool_calls}</td>
-          </tr>
-          <tr>
-            <td>Tokens in</td>
-            <td class="number">
-              {count(usage.input_tokens)}
-              {usage.cached_tokens > 0 && (
-                <span class="quiet"> {count(usage.cached_tokens)} cached</span>
-              )}
-            </td>
-          </tr>
-          <tr>
-            <td>Tokens out</td>
-            <td class="number">{count(usage.output_tokens)}</td>
-          </tr>
+          {(
+            [
+              ['Model calls', usage.model_calls],
+              ['Tool calls', usage.tool_calls],
+              ['Tokens in', count(usage.input_tokens), usage.cached_tokens],
+              ['Tokens out', count(usage.output_tokens)],
+            ] as const
+          ).map(([name, value, cached = 0]) => (
+            <tr key={name}>
+              <td>{name}</td>
+              <td class="number">
+                {value}
+                {cached > 0 && <span class="quiet"> {count(cached)} cached</span>}
+              </td>
+            </tr>
+          ))}
         </tbody>
       </table>
     </section>

@@ -3,6 +3,8 @@ import { useEffect, useMemo } from 'preact/hooks';
 import { now } from '../../data/now.ts';
 import { call, isRecorded, openHistory } from '../../data/source.ts';
 import { putTask, type TaskView, tasks } from '../../data/tasks.ts';
+import { isToReview } from '../../model/state.ts';
+import { Refused } from '../../parts/cause.tsx';
 import { NoTask } from '../../parts/no-task.tsx';
 import { Problem } from '../../parts/notice.tsx';
 import { taskAtPath } from '../../shell/router.ts';
@@ -52,6 +54,11 @@ const Opened = ({ latest, problem, fail }: OpenedTask) => {
       {mayAct && (task.awaiting !== undefined || task.phase === 'waiting_for_person') && (
         <div class="task-asks">
           <Asked task={task} fail={fail} />
+        </div>
+      )}
+      {isToReview(task) && task.work?.merge?.state === 'refused' && (
+        <div class="task-asks">
+          <Refused task={task} />
         </div>
       )}
       <Timeline frames={frames} now={isLive ? at : 0} />

@@ -1,0 +1,99 @@
+import axe from 'axe-core';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { noBrowser, startBrowser, watchPage } from '../support/browser.ts';
+import { commitIn } from '../support/git.ts';
+import { describeUnless } from '../support/needs.ts';
+import { endOfFile } from '../support/temporary.ts';
+import { openPageProject } from './project.ts';
+
+/** The queue of merges, from the first press to the undo, without git and without a terminal. */
+
+const atEnd = endOfFile();
+
+const doing = (title: string, tool: string, args: object) => ({
+  title,
+  turns: [
+    { calls: [{ tool, arguments: args }] },
+    { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'done' } }] },
+  ],
+});
+const writing = (title: string, path: string, content = 'x\n') =>
+  doing(title, 'write', { path, content });
+
+const scripts = [
+  doing('Rename total', 'bash', { command: 'mv total sum' }),
+  writing('Call total', 'calls-1', 'total\n'),
+  writing('Say it here', 'said', 'here\n'),
+  writing('Say it there', 'said', 'there\n'),
+];
+
+/** `total` is defined once, and whoever calls it finds it. */
+const check =
+  'seq 30; for f in calls-*; do [ ! -e "$f" ] || [ -e "$(cat "$f")" ] || { echo "$f calls what is gone"; exit 1; }; done';
+
+describeUnless(noBrowser)('merging on the page', () => {
+  let project: Awaited<ReturnType<typeof openPageProject>>;
+  let browser: Browser;
+  let page: Page;
+  let problems: readonly string[];
+
+  beforeAll(async () => {
+    [project, browser] = await Promise.all([openPageProject(atEnd, scripts), startBrowser()]);
+    commitIn(project.root, 'total', 'defined\n');
+    await project.agent('config', 'set', 'merge.verify', JSON.stringify([check]));
+    await project.agent('server', 'start');
+    page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+    page.setDefaultTimeout(15_000);
+    problems = watchPage(page);
+    await page.goto(await project.address());
+    await page.getByRole('link', { name: 'Board' }).waitFor();
+  }, 120_000);
+  afterAll(() => browser?.close());
+
+  const to = (view: string) => page.evaluate(`location.hash = ${JSON.stringify(`#/${view}`)}`);
+  /** The row of a task in Needs you. */
+  const row = (title: string) =>
+    page.locator('li.need', { has: page.getByRole('link', { name: title }) });
+  const complete = async (title: string): Promise<string> => {
+    const id = await project.create(title, '--role', 'engineer');
+    await project.agent('run', id);
+    return id;
+  };
+  const merge = async (id: string) => (await project.show(id)).work.merge;
+
+  test('a refused merge shows the command, its output, and the tasks with which it fails', {
+    tags: ['slow'],
+  }, async () => {
+    const renamed = await complete('Rename total');
+    const called = await complete('Call total');
+    await project.agent('merge', renamed);
+    await to('needs-you');
+    await row('Call total').getByRole('button', { name: 'Merge' }).click();
+    const refused = row('Call total');
+    await refused.getByText(`it fails together with ${renamed} (landed)`).first().waitFor();
+
+    await refused.getByText(/^Show \d+ lines more$/).click();
+    await refused.getByText('calls-1 calls what is gone').waitFor();
+    expect(await refused.locator('code').textContent()).toBe(check);
+    expect(await refused.locator('.task-line').textContent()).toBe(`Rename total${renamed}`);
+    await to(`task/${called}`);
+    await page.locator('.task-asks .task-line').waitFor();
+    expect(await merge(called)).toMatchObject({ state: 'refused', command: check });
+  });
+
+  test('a conflict shows the files', { tags: ['slow'] }, async () => {
+    const here = await complete('Say it here');
+    await complete('Say it there');
+    await project.agent('merge', here);
+    await to('needs-you');
+    await row('Say it there').getByRole('button', { name: 'Merge' }).click();
+
+    await row('Say it there').locator('code', { hasText: 'said' }).waitFor();
+    await page.evaluate(axe.source);
+    const { violations } = (await page.evaluate('axe.run()')) as { violations: readonly unknown[] };
+    expect(violations).toEqual([]);
+  });
+
+  test('no error was logged', () => expect(problems).toEqual([]));
+});
