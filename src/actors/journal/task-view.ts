@@ -106,6 +106,10 @@ const workSchema = z.strictObject({
     .datetime()
     .optional()
     .describe('when a person discarded it: it is not merged or built on'),
+  undone: z
+    .literal(true)
+    .optional()
+    .describe('that it had landed and was taken back: the task is open again'),
   left: z.array(leftOutSchema).optional().describe('what is not on the branch'),
   incomplete: z
     .literal(true)

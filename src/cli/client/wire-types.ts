@@ -150,6 +150,8 @@ export interface Task {
     readonly notes?: readonly string[] | undefined;
     /** when a person discarded it: it is not merged or built on */
     readonly discarded_at?: string | undefined;
+    /** that it had landed and was taken back: the task is open again */
+    readonly undone?: true | undefined;
     /** what is not on the branch */
     readonly left?: readonly {
       /** a file or folder */

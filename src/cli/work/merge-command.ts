@@ -278,7 +278,10 @@ export const undoWork = async (context: CommandContext, args: UndoArgs): Promise
     else if (commit === undefined) io.out(`${task_id}: the branch does not have its work any more`);
     else {
       const { status } = await client.call('status', { task_id });
-      const then = status === 'queued' ? 'the task is open again' : `the task is ${status}`;
+      const then =
+        status === 'queued'
+          ? `the task is open again: agent run ${task_id}`
+          : `the task is ${status}`;
       io.out(`${task_id} attempt ${attempt}: ${message}; ${then}`);
     }
   }

@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parseScript } from '../../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
+import { renderTask } from '../../../src/cli/output/render/render-task.ts';
+import { terminalText } from '../../../src/cli/output/styled.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import { landingDefaults, type Running, startSystem, untilStatus } from '../../support/running.ts';
 
@@ -79,6 +81,23 @@ for (const style of ['squash', 'ff'] as const)
     expect(view.work).not.toHaveProperty('merged_at');
     await expect(undo(running, one)).rejects.toMatchObject({ code: 'event_not_allowed' });
   });
+
+test('after an undo show, merge and retry say one thing: run the task again', async () => {
+  const running = await start();
+  const { service } = running;
+  const one = await land(running, 'One');
+  await undo(running, one);
+
+  const said = `task ${one} is open again since its work was undone (attempt 1): merge is not allowed now; allowed: diff, run`;
+  await expect(service.merge({ taskId: one })).rejects.toThrow(said);
+  await expect(service.merge({ taskId: one, force: true })).rejects.toThrow(said);
+  const { refused } = await service.mergeMany({ taskIds: [one], all: false });
+  expect(refused.map(({ message }) => message)).toEqual([said]);
+  await expect(service.retry(one, null, null, null)).rejects.toThrow(/is queued: .* allowed: run,/);
+  const shown = terminalText(renderTask(await service.status(one)), false);
+  expect(shown).toMatch(/^ {2}changes +1 file \+1 -0 on agent\/\S+, undone \d{4}-/m);
+  expect(shown).toMatch(new RegExp(`^ {2}agent engineer ${one} +run$`, 'm'));
+});
 
 test('a task whose work was undone does it anew', async () => {
   const running = await start();

@@ -62,7 +62,7 @@ test('after a conflict the commands that are named lead to the merge, and undo b
     code: 0,
     out: expect.stringMatching(
       new RegExp(
-        `^${two} attempt 2: undone in main \\(\\w{12}\\), not tested; the task is open again\n$`,
+        `^${two} attempt 2: undone in main \\(\\w{12}\\), not tested; the task is open again: agent run ${two}\n$`,
       ),
     ),
   });

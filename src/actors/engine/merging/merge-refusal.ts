@@ -25,23 +25,32 @@ export interface MergeWish {
   readonly taskId: TaskId;
   readonly attempt: number;
   readonly isLive: boolean;
-  /** By now the task is complete, for example closed by hand. */
-  readonly isComplete: boolean;
+  /** Of the task by now: it may be complete, for example closed by hand. */
+  readonly status: string;
   /** As `endOfAttempt` returns it. */
   readonly end: string | null;
   readonly force: boolean;
   readonly isDiscarded: boolean;
+  /** It had landed, and was taken back. */
+  readonly isUndone: boolean;
 }
+
+/** How another attempt begins. */
+const again = (status: string): string => {
+  if (status === 'complete') return 'reopen';
+  return status === 'failed' || status === 'cancelled' ? 'retry' : 'run';
+};
 
 /** Null when the work may be merged. */
 export const refusesMerge = ({
   taskId,
   attempt,
   isLive,
-  isComplete,
+  status,
   end,
   force,
   isDiscarded,
+  isUndone,
 }: MergeWish): Refusal | null => {
   const refuse = (state: string, allowed: readonly string[]): Refusal =>
     refusal('event_not_allowed', {
@@ -51,8 +60,9 @@ export const refusesMerge = ({
       allowed,
     });
   if (isLive) return refuse('at work', ['cancel', 'merge it when it has ended']);
-  if (isDiscarded) return refuse('discarded', ['diff', isComplete ? 'reopen' : 'retry']);
+  if (isUndone && again(status) === 'run')
+    return refuse('open again since its work was undone', ['diff', 'run']);
+  if (isDiscarded) return refuse(isUndone ? 'undone' : 'discarded', ['diff', again(status)]);
   if (force || end === 'complete') return null;
-  const again = isComplete ? 'reopen' : 'retry';
-  return refuse(end ?? 'not complete', ['diff', again, 'merge --force']);
+  return refuse(end ?? 'not complete', ['diff', again(status), 'merge --force']);
 };

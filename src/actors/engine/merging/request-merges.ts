@@ -155,12 +155,14 @@ const createWishes =
       const facts = { task_id: taskId, event: 'merge', state, allowed: ['run'] };
       throw new ServiceError('event_not_allowed', facts);
     }
+    const work = await workspace.workOf(taskId, attempt);
     const refused = refusesMerge({
       ...{ taskId, attempt, force },
       isLive: task.status === 'started' && attempt === task.attempt,
-      isComplete: task.status === 'complete',
+      status: task.status,
       end: await readEnd(store, taskId, attempt),
-      isDiscarded: (await workspace.workOf(taskId, attempt))?.discarded_at !== undefined,
+      isDiscarded: work?.discarded_at !== undefined,
+      isUndone: work?.undone === true,
     });
     if (refused !== null) throw ServiceError.from(refused);
     const style = squash === undefined ? landing().style : squash ? 'squash' : 'ff';

@@ -122,9 +122,13 @@ export const workRecordSchema = z.strictObject({
     .default(null),
   /** True when its branch was pruned: the record says that its work is merged. */
   pruned: z.boolean().default(false),
-  /** When a person discarded its work (epoch ms), and why. */
+  /** When a person discarded its work (epoch ms), and why. `undone`: it had landed. */
   discarded: z
-    .strictObject({ at: z.number(), reason: z.string().nullable() })
+    .strictObject({
+      at: z.number(),
+      reason: z.string().nullable(),
+      undone: z.literal(true).optional(),
+    })
     .nullable()
     .default(null),
   /** True while the repository that all servers reach lacks what changed here. */

@@ -140,7 +140,7 @@ const createSettle =
     if (!undoes) await remember(dirs, record, tip, commit, tested);
     else {
       const reason = `undone in ${into} (${head.slice(0, 12)})`;
-      const discarded = { at: Date.now(), reason };
+      const discarded = { at: Date.now(), reason, undone: true } as const;
       await records.write({ ...record, merged: null, merged_at: null, discarded });
     }
     const { commands, ...when } = tested ?? {};

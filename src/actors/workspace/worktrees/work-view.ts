@@ -15,6 +15,7 @@ export interface WorkView {
   readonly notes?: string[];
   readonly left?: LeftOut[];
   readonly discarded_at?: string;
+  readonly undone?: true | undefined;
   /** The attempt did not complete it: it is merged by force alone. */
   readonly incomplete?: true;
   readonly merge?: MergeView;
@@ -72,7 +73,10 @@ export const createWorkReads = (folder: string): WorkReads => {
       ...(left.length === 0 ? {} : { left }),
       ...(record.discarded === null
         ? {}
-        : { discarded_at: new Date(record.discarded.at).toISOString() }),
+        : {
+            discarded_at: new Date(record.discarded.at).toISOString(),
+            undone: record.discarded.undone,
+          }),
       ...(complete ? {} : { incomplete: true as const }),
       ...(conflicts.length === 0 ? {} : { conflicts }),
       ...(record.tested === null || merged === null ? {} : { tested: record.tested }),

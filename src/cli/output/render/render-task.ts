@@ -112,9 +112,10 @@ const changesLine = ({ work }: TaskView): string | undefined => {
   const size = `${plural(files, 'file')} +${insertions} -${deletions}`;
   if (branch === undefined) return files === 0 ? undefined : `${size} so far`;
   const { merge_commit: commit } = work;
-  const { discarded_at: discarded } = work;
+  const { discarded_at: discarded, undone } = work;
   const open = incomplete ? 'not complete' : 'not merged';
-  const unmerged = discarded === undefined ? open : `discarded ${timeText(discarded)}`;
+  const unmerged =
+    discarded === undefined ? open : `${undone ? 'undone' : 'discarded'} ${timeText(discarded)}`;
   const as = commit === undefined ? '' : ` as ${commit.slice(0, 12)}`;
   const state = merged === undefined ? unmerged : `merged ${timeText(merged)}${as}`;
   return `${size} on ${branch}, ${state}`;

@@ -7,7 +7,8 @@ const wish = {
   taskId: 'bd-a1' as TaskId,
   attempt: 2,
   isLive: false,
-  isComplete: false,
+  status: 'failed',
+  isUndone: false,
   end: 'complete',
   force: false,
   isDiscarded: false,
@@ -37,7 +38,7 @@ test.each(['failed', 'cancelled', 'closed by hand', null])(
 );
 
 test('a failed task that was closed by hand since can be reopened, not retried', () => {
-  const refused = refusesMerge({ ...wish, isComplete: true, end: 'failed' });
+  const refused = refusesMerge({ ...wish, status: 'complete', end: 'failed' });
 
   expect(refused === null ? '' : describeRefusal(refused)).toMatch(
     /allowed: diff, reopen, merge --force$/,
