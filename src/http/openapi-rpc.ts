@@ -145,6 +145,10 @@ const conflictShape = {
   same_lines: z.literal(true).optional(),
   rewritten: z.literal(true).optional(),
   detached: z.literal(true).optional(),
+  run_again: z
+    .literal(true)
+    .optional()
+    .describe('it has work of another task that was discarded: reopen it and run it again'),
   unblamed: z
     .literal(true)
     .optional()

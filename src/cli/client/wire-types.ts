@@ -503,6 +503,8 @@ export interface Methods {
       readonly same_lines?: true | undefined;
       readonly rewritten?: true | undefined;
       readonly detached?: true | undefined;
+      /** it has work of another task that was discarded: reopen it and run it again */
+      readonly run_again?: true | undefined;
       /** the branch fails by itself, or a command did not end */
       readonly unblamed?: true | undefined;
       /** tasks whose work is on the branch and was not when the attempt began */
@@ -572,6 +574,8 @@ export interface Methods {
           readonly same_lines?: true | undefined;
           readonly rewritten?: true | undefined;
           readonly detached?: true | undefined;
+          /** it has work of another task that was discarded: reopen it and run it again */
+          readonly run_again?: true | undefined;
           /** the branch fails by itself, or a command did not end */
           readonly unblamed?: true | undefined;
           /** tasks whose work is on the branch and was not when the attempt began */
@@ -660,6 +664,8 @@ export interface Methods {
           readonly same_lines?: true | undefined;
           readonly rewritten?: true | undefined;
           readonly detached?: true | undefined;
+          /** it has work of another task that was discarded: reopen it and run it again */
+          readonly run_again?: true | undefined;
           /** the branch fails by itself, or a command did not end */
           readonly unblamed?: true | undefined;
           /** tasks whose work is on the branch and was not when the attempt began */

@@ -101,7 +101,7 @@ const wayOn = (
   left: readonly string[],
   args: MergeArgs,
 ): readonly string[] => {
-  const { moved_on, same_lines, rewritten, detached, unblamed } = why;
+  const { moved_on, same_lines, rewritten, detached, unblamed, run_again } = why;
   const again = mergeCommandLine(left, args);
   if (first !== undefined) {
     const { task_id, attempt, complete } = first;
@@ -111,6 +111,7 @@ const wayOn = (
   }
   const [id] = left;
   if (unblamed === true) return [again];
+  if (run_again === true) return [`agent reopen ${id}`, `agent run ${id}`, again];
   if (failed !== undefined) return [`agent update ${id}`, again, `agent merge ${id} --no-verify`];
   if (same_lines === true) return [`agent update ${id}`, again];
   if (moved_on === true) return [mergeCommandLine(left, { ...args, squash: true, ff: false })];

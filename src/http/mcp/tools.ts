@@ -120,6 +120,7 @@ const conflictSchema = z.looseObject({
   rewritten: z.boolean().optional(),
   detached: z.boolean().optional(),
   failed: z.looseObject({ command: z.string() }).optional(),
+  run_again: z.boolean().optional(),
   merge_first: z
     .looseObject({ task_id: z.string(), attempt: z.int(), complete: z.boolean() })
     .optional(),
@@ -135,6 +136,7 @@ const wayOnAfter = ({
   rewritten,
   detached,
   failed,
+  run_again,
   merge_first,
 }: z.infer<typeof conflictSchema>) => {
   if (merge_first !== undefined) {
@@ -143,6 +145,8 @@ const wayOnAfter = ({
     return `merge attempt ${attempt} of ${task_id} first${force}; then call merge again`;
   }
   if (failed !== undefined) return `the work does not pass with what landed before: ${updates}`;
+  if (run_again === true)
+    return 'tell your user to run agent reopen with its id; then call run, and merge again';
   if (moved_on === true) return 'call merge again with squash: true';
   if (same_lines === true) return updates;
   if (rewritten === true) return `tell your user to run git merge ${branch}`;

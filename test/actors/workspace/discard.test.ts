@@ -58,7 +58,8 @@ test('work that has discarded work in it is not merged, and says so', async () =
 
   expect(await landAlone(workspace, 'bd-b2' as TaskId, 1, 'ff', 'Merge it')).toMatchObject({
     status: 'conflict',
-    why: "bd-a1's work is in it and was discarded; run it again",
+    why: "bd-a1's work is in it and was discarded: run it again, without that",
+    run_again: true,
   });
   expect(gitIn(project, 'ls-tree', '--name-only', 'main')).toBe('a.txt');
 });

@@ -189,7 +189,10 @@ const tipToMerge = async (
   if (first === null) return tip;
   const { task_id: earlier } = first;
   if ((await records.read(earlier, first.attempt))?.discarded != null)
-    return refused(`${earlier}'s work is in it and was discarded; run it again`);
+    return {
+      ...refused(`${earlier}'s work is in it and was discarded: run it again, without that`),
+      run_again: true,
+    };
   return { ...refused(`${earlier}'s work is in it and is not merged yet`), merge_first: first };
 };
 
