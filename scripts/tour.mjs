@@ -67,7 +67,7 @@ const settled = (text) =>
     .replace(/^\S+ bd-\S+ queued \(ready\)\n/gm, '')
     // So does what `wait` finds the task at, and whether it finds it over.
     .replace(/^waiting for bd-\S+: .*\n/gm, '')
-    .replace(/merged into main \([0-9a-f]{12}\)/g, 'merged into main (1f0e3dad9990)')
+    .replace(/(erged into main) \([0-9a-f]{12}\)/g, '$1 (1f0e3dad9990)')
     .replace(/ in \d+\.\d s/g, ' in 0.9 s')
     .replace(
       /^(bd-\S+ .* )(\d+s)( +(?:-|\$\S+) )/gm,
