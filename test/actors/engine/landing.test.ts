@@ -1,9 +1,10 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { parseScript } from '../../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { isRoot, testUnless } from '../../support/needs.ts';
 import {
   complete,
   finish,
@@ -134,6 +135,19 @@ test('a tree that passed is not tested again; when the branch moved meanwhile, a
   expect(tests(one)).toHaveLength(1);
   expect(tests(two)).toHaveLength(1);
   expect(readFileSync(join(running.root, 'by-hand.txt'), 'utf8')).toBe('a person\n');
+});
+
+testUnless(isRoot)('results that cannot be written keep nothing else of a merge', async () => {
+  const running = await start({ options: landing() });
+  const id = await complete(running, 'Other');
+  const folder = join(running.root, '.beads', 'tasks', `task-${id}`);
+  chmodSync(folder, 0o500);
+
+  const merged = await running.service.merge({ taskId: id });
+
+  chmodSync(folder, 0o700);
+  expect(merged).toMatchObject({ status: 'merged' });
+  expect(logs(running, id).at(-1)).toMatch(/^merged into main /);
 });
 
 test('a command that fails once and then passes on the same tree refuses nothing', async () => {

@@ -146,13 +146,13 @@ const createTell = (
     if (merged.status === 'merged') {
       const landed = { ...merged, byWord: !verify, undone: undo };
       const { message } = mergeData(landed);
-      await results.noteMerge(taskId, attempt, message, now());
       await record(
         by === 'person'
           ? mergeEntry(taskId, attempt, landed, now())
           : entry(taskId, attempt, 'log', now(), mergeData(landed)),
       );
       if (undo) await reopen(taskId, message);
+      await results.noteMerge(taskId, attempt, message, now());
     }
   };
   return async ({ batch, ended }: MergeQueueContext): Promise<void> => {

@@ -25,7 +25,7 @@ export interface MergeWish {
   readonly taskId: TaskId;
   readonly attempt: number;
   readonly isLive: boolean;
-  /** Of the task by now: it may be complete, for example closed by hand. */
+  /** The status of the task by now: a person may have closed it. */
   readonly status: string;
   /** As `endOfAttempt` returns it. */
   readonly end: string | null;
@@ -35,8 +35,7 @@ export interface MergeWish {
   readonly isUndone: boolean;
 }
 
-/** How another attempt begins. */
-const again = (status: string): string => {
+const commandForAnother = (status: string): string => {
   if (status === 'complete') return 'reopen';
   return status === 'failed' || status === 'cancelled' ? 'retry' : 'run';
 };
@@ -60,9 +59,10 @@ export const refusesMerge = ({
       allowed,
     });
   if (isLive) return refuse('at work', ['cancel', 'merge it when it has ended']);
-  if (isUndone && again(status) === 'run')
+  if (isUndone && commandForAnother(status) === 'run')
     return refuse('open again since its work was undone', ['diff', 'run']);
-  if (isDiscarded) return refuse(isUndone ? 'undone' : 'discarded', ['diff', again(status)]);
+  if (isDiscarded)
+    return refuse(isUndone ? 'undone' : 'discarded', ['diff', commandForAnother(status)]);
   if (force || end === 'complete') return null;
-  return refuse(end ?? 'not complete', ['diff', again(status), 'merge --force']);
+  return refuse(end ?? 'not complete', ['diff', commandForAnother(status), 'merge --force']);
 };

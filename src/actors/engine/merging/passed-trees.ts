@@ -22,7 +22,7 @@ const passedSchema = z.array(
 );
 
 const treesAtMost = 500;
-/** What is around a tree, such as the programs of the machine, changes too. */
+/** A test also sees programs of the machine, which change without the tree. */
 const keptMs = 24 * 3_600_000;
 
 /** A file that cannot be read knows nothing: trees are tested again. */

@@ -170,10 +170,6 @@ const createBuild = (
   };
 };
 
-/**
- * Each attempt works in its own folder, on its own branch; only the branch stays. The folder is
- * data: it is read by open handles, and no git of ours uses it as a working tree (ADR 0021).
- */
 const refusedPathsAtMost = 100;
 
 /** As it is kept: `redact` removes secrets that a command printed. */
@@ -190,6 +186,10 @@ const refusalOf = (
   paths: files.length === 0 ? undefined : files.slice(0, refusedPathsAtMost),
 });
 
+/**
+ * Each attempt works in its own folder, on its own branch; only the branch stays. The folder is
+ * data: it is read by open handles, and no git of ours uses it as a working tree (ADR 0021).
+ */
 export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => {
   const parts = createWorkParts(options);
   const { records, stores } = parts;
