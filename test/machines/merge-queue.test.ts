@@ -220,3 +220,31 @@ test('who joins while a batch is told is told with the next one, also for work t
 
   expect(told).toEqual([['first'], ['second', 'later'], ['late']]);
 });
+
+test('an undo of work that is merged, or waits for that, is no part of the merge: it comes after it', async () => {
+  const [waiting, atWork] = ['bd-a1', 'bd-a2'].map((id) => memberOf(id, 1));
+  const undos = ['bd-a1', 'bd-a2'].map((id) =>
+    memberOf(id, 1, { undo: true, tickets: [`undo ${id}`] }),
+  );
+  const told: (readonly string[])[] = [];
+  const { machine } = queueOf([], 1, []);
+  const telling = machine.provide({
+    actors: {
+      tell: fromPromise(async ({ input: { batch } }) => {
+        told.push(batch.flatMap(({ tickets }) => tickets));
+      }),
+    },
+  });
+  const members = [atWork, waiting] as QueueMember[];
+  const actor = createActor(telling, { input: { queueId: 'mq-1', maxBatch: 5, members } });
+
+  actor.start();
+  actor.send({ type: 'join', members: undos });
+  const { context } = await waitFor(actor, ({ status }) => status === 'done');
+
+  expect(told).toEqual([
+    ['bd-a2#1', 'bd-a1#1'],
+    ['undo bd-a1', 'undo bd-a2'],
+  ]);
+  expect(context.outcomes).toHaveLength(4);
+});

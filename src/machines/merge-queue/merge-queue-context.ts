@@ -178,6 +178,10 @@ const outcomesAtMost = 500;
 const isSame = (one: Named, other: Named): boolean =>
   one.taskId === other.taskId && one.attempt === other.attempt;
 
+/** Who wants work to land, and who wants it taken back, do not wait for the same. */
+const wantsSame = (one: QueueMember, other: QueueMember): boolean =>
+  isSame(one, other) && one.undo === other.undo;
+
 /** Dependencies first, then by priority, then by age. */
 export const inLandingOrder = (members: readonly QueueMember[]): readonly QueueMember[] => {
   const left = new Set(
@@ -207,7 +211,9 @@ export const nextBatch = ({
   members,
   maxBatch,
 }: Pick<MergeQueueContext, 'members' | 'maxBatch'>): readonly QueueMember[] => {
-  const ordered = inLandingOrder(members);
+  const ordered = inLandingOrder(members).filter(
+    (member, at, all) => all.findIndex((each) => isSame(each, member)) === at,
+  );
   const end = ordered.findIndex((member, at) => at > 0 && mustBeAlone(member));
   const [first] = ordered;
   if (first !== undefined && mustBeAlone(first)) return [first];
@@ -223,11 +229,11 @@ export const withMembers = (
   const here = [...members, ...batch.filter((member) => !isEnded(member))];
   const adopt = (member: QueueMember): QueueMember => {
     if (!here.includes(member)) return member;
-    const same = joining.filter((each) => isSame(each, member));
+    const same = joining.filter((each) => wantsSame(each, member));
     const tickets = [...member.tickets, ...same.flatMap((each) => each.tickets)];
     return { ...member, tickets };
   };
-  const isNew = (member: QueueMember): boolean => !here.some((each) => isSame(each, member));
+  const isNew = (member: QueueMember): boolean => !here.some((each) => wantsSame(each, member));
   return {
     members: [...members.map(adopt), ...joining.filter(isNew)],
     batch: batch.map(adopt),
@@ -361,11 +367,14 @@ export const ending = (
   const refused = new Set<TaskId>(
     known.flatMap(({ taskId, merged }) => (merged.status === 'conflict' ? [taskId] : [])),
   );
-  const left = [...batch, ...members].filter(
+  // Another wish for work of the batch waits for the next one.
+  const waiting = members.filter((member) => !batch.some((each) => isSame(each, member)));
+  const left = [...batch, ...waiting].filter(
     (member) => !known.some((outcome) => isSame(outcome, member)),
   );
   const firstRefused = ({ taskId, after }: QueueMember): TaskId | undefined =>
     refused.has(taskId) ? undefined : after.find((id) => id !== taskId && refused.has(id));
+  const withThem = new Set<QueueMember>();
   for (;;) {
     const next = left.find((member) => firstRefused(member) !== undefined);
     if (next === undefined) break;
@@ -374,12 +383,12 @@ export const ending = (
     const why = `${firstRefused(next)}, ${how}`;
     ended.push({ taskId, attempt, merged: { status: 'conflict', branch: '', why, files: [] } });
     refused.add(taskId);
+    withThem.add(next);
   }
-  const isEnded = (member: QueueMember): boolean => ended.some((each) => isSame(each, member));
   return {
     ended,
-    batch: [...batch, ...members.filter(isEnded)],
-    members: members.filter((member) => !isEnded(member)),
+    batch: [...batch, ...waiting.filter((member) => withThem.has(member))],
+    members: members.filter((member) => !withThem.has(member)),
   };
 };
 
