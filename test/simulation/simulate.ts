@@ -322,9 +322,17 @@ export const simulate = async (
   }
 
   const entries = store.read({ after: 0, limit: 100_000 });
+  /** The ids of queues are random: they are named in the order in which they began. */
+  const queues = new Map<string, string>();
+  const nameOf = (id: string): string => {
+    if (!id.startsWith('mq-')) return id;
+    const name = queues.get(id) ?? `mq-${queues.size + 1}`;
+    queues.set(id, name);
+    return name;
+  };
   const log = entries.map(
     ({ seq, at, taskId, attempt, type, data }) =>
-      `${seq} ${at - start} ${taskId}#${attempt} ${type} ${data}`,
+      `${seq} ${at - start} ${nameOf(taskId)}#${attempt} ${type} ${data}`,
   );
   const attempts = invariants
     .taskIds()
