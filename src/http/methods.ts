@@ -191,14 +191,17 @@ export const createMethods = (
   },
   merge_many: async (params, gone) => {
     const given = parseParams(mergeManyParamsSchema, params);
-    const { task_ids = [], all = false, dry_run, ...how } = given;
-    return service.mergeMany({ taskIds: task_ids, all, dryRun: dry_run, ...how }, gone?.());
+    const { task_ids = [], all = false, dry_run, wait_seconds, ...how } = given;
+    const request = { taskIds: task_ids, all, dryRun: dry_run, waitSeconds: wait_seconds, ...how };
+    return service.mergeMany(request, gone?.());
   },
   update: async (params, gone) =>
     service.update(parseParams(taskParamsSchema, params).task_id, gone?.()),
   undo: async (params, gone) => {
-    const { task_id, with_dependents = false } = parseParams(undoParamsSchema, params);
-    return service.undo({ taskId: task_id, withDependents: with_dependents }, gone?.());
+    const given = parseParams(undoParamsSchema, params);
+    const { task_id, with_dependents = false, wait_seconds } = given;
+    const request = { taskId: task_id, withDependents: with_dependents, waitSeconds: wait_seconds };
+    return service.undo(request, gone?.());
   },
   discard: async (params) => {
     const { task_id, attempt, reason } = parseParams(discardParamsSchema, params);

@@ -205,6 +205,10 @@ const mergedManySchema = z.strictObject({
         .describe('as merge answers'),
     }),
   ),
+  waiting: z
+    .array(z.string())
+    .optional()
+    .describe('after wait_seconds: tasks whose merges go on; work.merge says what came of them'),
   planned: z
     .array(
       z.strictObject({

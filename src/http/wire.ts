@@ -223,6 +223,14 @@ export const mergeParamsSchema = z.strictObject({
     .describe('false: it lands without a test; default: the commands that are known must pass'),
 });
 
+const waitSeconds = z
+  .number()
+  .min(0)
+  .max(600)
+  .optional()
+  .describe(
+    'answers after so long, with what is still tested as waiting; it goes on, also when who asked goes away; default: until all have ended',
+  );
 export const mergeManyParamsSchema = z.strictObject({
   ...mergeParamsSchema.omit({ task_id: true, attempt: true }).shape,
   task_ids: z.array(id).max(1_000).optional().describe('the tasks'),
@@ -232,6 +240,7 @@ export const mergeManyParamsSchema = z.strictObject({
     .boolean()
     .optional()
     .describe('merge nothing: planned says in which order what would be tested'),
+  wait_seconds: waitSeconds,
 });
 
 export const usageParamsSchema = z.strictObject({
@@ -260,6 +269,7 @@ export const undoParamsSchema = taskParamsSchema.extend({
     .boolean()
     .optional()
     .describe('landed work of tasks that depend on it is undone before it'),
+  wait_seconds: waitSeconds,
 });
 export const discardParamsSchema = changeParamsSchema.extend({ attempt });
 export const retryParamsSchema = z.strictObject({

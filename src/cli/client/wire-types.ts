@@ -529,6 +529,8 @@ export interface Methods {
       readonly attempt?: number | undefined;
       /** merge nothing: planned says in which order what would be tested */
       readonly dry_run?: boolean | undefined;
+      /** answers after so long, with what is still tested as waiting; it goes on, also when who asked goes away; default: until all have ended */
+      readonly wait_seconds?: number | undefined;
     };
     readonly result: {
       readonly landed: readonly {
@@ -582,6 +584,8 @@ export interface Methods {
           readonly with?: readonly string[] | undefined;
         } | undefined;
       }[];
+      /** after wait_seconds: tasks whose merges go on; work.merge says what came of them */
+      readonly waiting?: readonly string[] | undefined;
       /** of a dry run, in the order in which they would land */
       readonly planned?: readonly {
         readonly task_id: string;
@@ -619,6 +623,8 @@ export interface Methods {
       readonly task_id: string;
       /** landed work of tasks that depend on it is undone before it */
       readonly with_dependents?: boolean | undefined;
+      /** answers after so long, with what is still tested as waiting; it goes on, also when who asked goes away; default: until all have ended */
+      readonly wait_seconds?: number | undefined;
     };
     readonly result: {
       readonly landed: readonly {
@@ -672,6 +678,8 @@ export interface Methods {
           readonly with?: readonly string[] | undefined;
         } | undefined;
       }[];
+      /** after wait_seconds: tasks whose merges go on; work.merge says what came of them */
+      readonly waiting?: readonly string[] | undefined;
       /** of a dry run, in the order in which they would land */
       readonly planned?: readonly {
         readonly task_id: string;

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { isServiceError, ServiceError } from '../../../machines/errors.ts';
 import type { MergeConflict, Merged } from '../../../machines/merge-queue/merge-queue-context.ts';
 import type { TaskId } from '../../../machines/task.ts';
@@ -25,7 +26,12 @@ export interface MergeRequest extends HowToMerge {
   readonly attempt?: number | undefined;
 }
 
-export interface MergeManyRequest extends HowToMerge {
+interface HowLong {
+  /** The answer comes after so long, and what is in the queue then goes on; absent: at the end. */
+  readonly waitSeconds?: number | undefined;
+}
+
+export interface MergeManyRequest extends HowToMerge, HowLong {
   readonly taskIds: readonly string[];
   /** Of the only one. */
   readonly attempt?: number | undefined;
@@ -67,6 +73,8 @@ export interface RefusedTask {
 export interface MergedMany {
   readonly landed: readonly LandedTask[];
   readonly refused: readonly RefusedTask[];
+  /** In the queue when the answer came. */
+  readonly waiting?: readonly TaskId[];
   /** Of a dry run. */
   readonly planned?: readonly PlannedMerge[];
 }
@@ -90,7 +98,7 @@ export interface MergeRequests {
   undo(request: UndoRequest, signal?: AbortSignal): Promise<MergedMany>;
 }
 
-export interface UndoRequest {
+export interface UndoRequest extends HowLong {
   readonly taskId: string;
   /** Landed work that depends on it is undone before it. */
   readonly withDependents: boolean;
@@ -209,14 +217,18 @@ export const createMergeRequests = (ports: MergeRequestPorts): MergeRequests => 
   const carryOut = async (
     wishes: readonly MergeWish[],
     refusedBefore: readonly RefusedTask[],
+    { waitSeconds }: HowLong,
     signal: AbortSignal,
   ): Promise<MergedMany> => {
     const [landed, refused]: [LandedTask[], RefusedTask[]] = [[], [...refusedBefore]];
-    const found = wishes.length === 0 ? [] : outcomes(wishes, signal);
+    const waiting = new Set(wishes.map(({ taskId }) => taskId));
+    const until = waitSeconds === undefined ? signal : neverAborted;
+    const found = wishes.length === 0 ? [] : outcomes(wishes, until);
     // As they end: so in the order in which they landed.
     const noted = found.map(async (outcome, at) => {
       const [merged, wish] = [await outcome, wishes[at]];
       if (wish === undefined) return;
+      waiting.delete(wish.taskId);
       if (merged.status === 'conflict') {
         const isSent = !wish.undo && sendsBack(merged, ports.landing(), 0) !== null;
         refused.push({ ...refusedTask(wish, merged), ...(isSent ? { sent_back: true } : {}) });
@@ -225,8 +237,12 @@ export const createMergeRequests = (ports: MergeRequestPorts): MergeRequests => 
         landed.push({ task_id, attempt: number, tested: [], ...merged });
       }
     });
-    await Promise.all(noted);
-    return { landed, refused };
+    const ended = Promise.all(noted);
+    // Who waits no longer is told of no failure; what came of it is in the tasks.
+    ended.catch(() => {});
+    const late = (seconds: number) => setTimeout(seconds * 1_000, undefined, { ref: false });
+    await (waitSeconds === undefined ? ended : Promise.race([ended, late(waitSeconds)]));
+    return { landed, refused, ...(waiting.size === 0 ? {} : { waiting: [...waiting] }) };
   };
 
   const unmergedIds = async (): Promise<readonly string[]> => {
@@ -264,9 +280,10 @@ export const createMergeRequests = (ports: MergeRequestPorts): MergeRequests => 
           refused.push({ task_id: taskId, code: error.code, message: error.message, with: [] });
         }
       if (dryRun) return { landed, refused, planned: await merges.plan(wishes) };
-      return carryOut(wishes, refused, signal);
+      return carryOut(wishes, refused, request, signal);
     },
-    undo: async ({ taskId: given, withDependents }, signal = neverAborted) => {
+    undo: async (request, signal = neverAborted) => {
+      const { taskId: given, withDependents } = request;
       const task = await status(given);
       const taskId = requireId(task.task_id);
       const attempt = landedAttempt(task);
@@ -281,7 +298,7 @@ export const createMergeRequests = (ports: MergeRequestPorts): MergeRequests => 
       const how = { style: 'squash', verify: true, by: 'person', force: true, undo: true } as const;
       const all = [...dependents, [taskId, attempt] as const];
       const wishes = all.map(([id, number]) => ({ taskId: id, attempt: number, ...how }));
-      return carryOut(wishes, [], signal);
+      return carryOut(wishes, [], request, signal);
     },
   };
 };
