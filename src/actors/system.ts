@@ -81,6 +81,7 @@ export interface System {
   readonly notLoaded: () => readonly string[];
   /** One sentence on the supervisor. */
   readonly check: Supervision['check'];
+  readonly checkMerges: MergeQueue['check'];
   /** Takes effect for everything that begins later; a smaller cap stops no running agent. */
   reconfigure(settings: Settings): void;
   readonly settings: () => Settings;
@@ -581,6 +582,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     withoutServer: store.withoutServer,
     servers: ports.shared === undefined ? null : serversOf(store, parts.node),
     check: supervisor.check,
+    checkMerges: merges.check,
     settings,
     reconfigure: (next) => {
       current = next;

@@ -43,7 +43,10 @@ interface CheckResult {
 export interface HealthOptions {
   readonly name: string;
   readonly version: string;
-  readonly system: Pick<System, 'journal' | 'check' | 'servers' | 'withoutServer' | 'notLoaded'>;
+  readonly system: Pick<
+    System,
+    'journal' | 'check' | 'checkMerges' | 'servers' | 'withoutServer' | 'notLoaded'
+  >;
   readonly store: StoreHealth;
   readonly tracker: TrackerHealth;
   readonly modelCheck: () => CheckResult;
@@ -125,9 +128,10 @@ const healthDocument = async (
   const { journal } = options.system;
   const problem = journal.problem() ?? journal.deafness();
   // Each may wait for a store that is away.
-  const [store, tracker, nodes] = await Promise.all([
+  const [store, tracker, merges, nodes] = await Promise.all([
     problem === null ? options.store.check() : { ok: false, detail: problem },
     options.tracker.check(),
+    options.system.checkMerges(),
     serverViews(options.system),
   ]);
   const model = options.modelCheck();
@@ -141,6 +145,7 @@ const healthDocument = async (
     store.ok &&
     tracker.ok &&
     supervisor.ok &&
+    merges.ok &&
     tokenProblem === null &&
     webhooks?.ok !== false &&
     configuration.ok &&
@@ -160,6 +165,7 @@ const healthDocument = async (
       store: statusAndDetail(store),
       tracker: statusAndDetail(tracker),
       supervisor: { ...statusAndDetail(supervisor), state: supervisor.state },
+      merges: { ...statusAndDetail(merges), state: merges.state },
       token: statusAndDetail({
         ok: tokenProblem === null,
         detail: tokenProblem ?? 'the token file is in order',

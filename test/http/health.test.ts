@@ -27,6 +27,7 @@ test('GET /health reports failed writes, and writes nothing itself', async () =>
           journal,
           servers: null,
           check: () => well,
+          checkMerges: async () => well,
           withoutServer: () => [],
           notLoaded: () => notLoaded,
         },

@@ -1,4 +1,4 @@
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { parseScript } from '../../../src/actors/model/script.ts';
@@ -325,6 +325,9 @@ test('a queue goes on after a restart, and lands what was asked for', async () =
   await vi.waitFor(() => expect(logs(first, id)).toContain(`verify: ${verify}`));
   expect(await mergeState(first, id)).toEqual({ state: 'testing' });
   await first.stop();
+  // The process of a server ends with its test; this one goes on.
+  const candidate = join(first.stateDir, 'worktrees', 'candidate');
+  await vi.waitFor(() => expect(existsSync(candidate)).toBe(false));
   writeFileSync(release, '');
 
   const { root, stateDir } = first;
@@ -332,6 +335,46 @@ test('a queue goes on after a restart, and lands what was asked for', async () =
 
   await vi.waitFor(async () => expect(await mergeState(second, id)).toEqual({ state: 'landed' }));
   expect(gitIn(root, 'ls-tree', '--name-only', 'main', 'calls-1')).toBe('calls-1');
+});
+
+test('who does not wait for a test goes away, and the merge goes on', async () => {
+  const release = join(temporaryFolder(), 'go');
+  const verify = `until [ -e ${release} ]; do sleep 0.1; done`;
+  const running = await start({ options: landing(verify) });
+  const id = await complete(running, 'Call');
+  expect(await running.system.checkMerges()).toMatchObject({ ok: true, state: 'empty' });
+  const asking = new AbortController();
+  const request = { taskIds: [id], all: false, waitSeconds: 0.2 };
+
+  const answer = await running.service.mergeMany(request, asking.signal);
+  asking.abort();
+  await vi.waitFor(() => expect(logs(running, id)).toContain(`verify: ${verify}`));
+  const check = await running.system.checkMerges();
+  writeFileSync(release, '');
+
+  expect(answer).toEqual({ landed: [], refused: [], waiting: [id] });
+  expect(check).toEqual({ ok: true, detail: 'testing: 1 merge', state: 'testing' });
+  await vi.waitFor(async () => expect(await mergeState(running, id)).toEqual({ state: 'landed' }));
+  const undo = { taskId: id, withDependents: false, waitSeconds: 60 };
+  expect(await running.service.undo(undo)).toMatchObject({
+    landed: [{ task_id: id }],
+    refused: [],
+  });
+});
+
+test('what is told of a merge is so at once: nobody is told again when the queue goes on', async () => {
+  const running = await start({ options: landing(check) });
+  const [renamed, called] = [await complete(running, 'Rename'), await complete(running, 'Call')];
+  const seen: Promise<unknown>[] = [];
+  running.system.journal.onOwnCommit((entries) => {
+    for (const { type, taskId, data } of entries)
+      if (type === 'log' && / merged|^merged/.test(JSON.parse(data).message))
+        seen.push(mergeState(running, taskId));
+  });
+
+  await running.service.mergeMany({ taskIds: [renamed, called], all: false });
+
+  expect(await Promise.all(seen)).toMatchObject([{ state: 'landed' }, { state: 'refused' }]);
 });
 
 test('files of the user in the way of one do not hold up the others', async () => {

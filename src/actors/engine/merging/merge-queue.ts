@@ -14,6 +14,8 @@ import {
   type MergeQueueSnapshot,
   mergeQueueMachine,
 } from '../../../machines/merge-queue/merge-queue-machine.ts';
+import { messageOf } from '../../../machines/message-of.ts';
+import { plural } from '../../../machines/plural.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import { statusInTracker, type TrackedTask } from '../../../machines/tracked-task.ts';
 import { entry } from '../../journal/event-types.ts';
@@ -51,6 +53,8 @@ export interface MergeQueue
   merge(wishes: readonly MergeWish[], signal: AbortSignal): readonly Promise<Merged>[];
   /** The order in which work would land, and the commands that it must pass; nothing is merged. */
   plan(wishes: readonly MergeWish[]): Promise<readonly PlannedMerge[]>;
+  /** In words and as the state of its chart. */
+  check(): Promise<{ readonly ok: boolean; readonly detail: string; readonly state: string }>;
   /** With the place of the work in the queue. */
   readonly workOf: WorkReads;
   failing(): ReadonlySet<string>;
@@ -195,6 +199,13 @@ const provideQueueActors = (ports: MergeQueuePorts, waiters: Waiters): typeof me
   });
 };
 
+const inWords = (queue: MergeQueueSnapshot | null): string => {
+  if (queue === null || queue.status === 'done') return 'nothing is merged now';
+  const { batch, members } = queue.context;
+  const waiting = members.length === 0 ? '' : `, ${members.length} more in the queue`;
+  return `${queue.value}: ${plural(batch.length, 'merge')}${waiting}`;
+};
+
 const lineOf = ({ context: { members, batch, train } }: MergeQueueSnapshot) => ({
   waiting: members.map(({ taskId }) => taskId),
   batch: batch.map(({ taskId }) => taskId),
@@ -207,13 +218,14 @@ const hasTicket = ({ context }: MergeQueueSnapshot, ticket: string): boolean =>
   );
 
 const stateOf = (
-  { context: { members, batch }, value }: MergeQueueSnapshot,
+  { context: { members, batch, ended }, value }: MergeQueueSnapshot,
   taskId: TaskId,
   attempt: number,
 ): NonNullable<WorkView['merge']>['state'] | null => {
-  const isIt = (member: QueueMember) => isOf(member, { taskId, attempt });
+  const isIt = (member: Named) => isOf(member, { taskId, attempt });
   if (members.some(isIt)) return 'waiting';
-  if (!batch.some(isIt)) return null;
+  // Once what came of it is told, nobody looks again when the queue goes on.
+  if (!batch.some(isIt) || (value === 'telling' && ended.some(isIt))) return null;
   return value === 'testing' ? 'testing' : 'waiting';
 };
 
@@ -366,6 +378,14 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
       );
     },
     plan: createPlan(ports),
+    check: async () => {
+      try {
+        const queue = newest === null ? null : await host.stateOf(newest);
+        return { ok: true, detail: inWords(queue), state: queue?.value ?? 'empty' };
+      } catch (error) {
+        return { ok: false, detail: messageOf(error), state: 'unknown' };
+      }
+    },
     workOf: async (taskId, attempt) => {
       const work = await workspace.workOf(taskId, attempt);
       const open = work === null ? null : newest;
