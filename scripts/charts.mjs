@@ -74,11 +74,7 @@ for (const [name, { machine, ...chart }] of Object.entries(charts))
 
 for (const [name, chart] of Object.entries(drawn))
   generate(`docs/images/${name}-machine.svg`, drawSvg(chart, `The states of the ${name} machine`));
-// The page draws the machines of a task; what it does not draw would be loaded by each visitor.
-const {
-  workflow,
-  mergeQueue: _,
-  ...ofTask
-} = Object.fromEntries(Object.entries(drawn).map(([name, chart]) => [name, packChart(chart)]));
-generate('web/charts/charts.json', `${JSON.stringify(ofTask)}\n`);
-generate('web/charts/workflow.json', `${JSON.stringify({ workflow })}\n`);
+// A workflow is shown as its phases; what the page does not draw would be loaded by each visitor.
+const { workflow: _, ...onPage } = drawn;
+const packed = Object.entries(onPage).map(([name, chart]) => [name, packChart(chart)]);
+generate('web/charts/charts.json', `${JSON.stringify(Object.fromEntries(packed))}\n`);

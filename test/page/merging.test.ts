@@ -2,7 +2,7 @@ import axe from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { noBrowser, startBrowser, watchPage } from '../support/browser.ts';
-import { commitIn } from '../support/git.ts';
+import { commitIn, gitIn } from '../support/git.ts';
 import { describeUnless } from '../support/needs.ts';
 import { endOfFile } from '../support/temporary.ts';
 import { openPageProject } from './project.ts';
@@ -26,11 +26,14 @@ const scripts = [
   writing('Call total', 'calls-1', 'total\n'),
   writing('Say it here', 'said', 'here\n'),
   writing('Say it there', 'said', 'there\n'),
+  ...['one', 'two', 'three'].map((name) => writing(`Write ${name}`, name)),
+  writing('Build on one', 'on-one'),
+  writing('Hold the queue', 'held'),
 ];
 
 /** `total` is defined once, and whoever calls it finds it. */
 const check =
-  'seq 30; for f in calls-*; do [ ! -e "$f" ] || [ -e "$(cat "$f")" ] || { echo "$f calls what is gone"; exit 1; }; done';
+  'seq 30; [ ! -e held ] || [ "$(cat held)" != x ] || sleep 8; for f in calls-*; do [ ! -e "$f" ] || [ -e "$(cat "$f")" ] || { echo "$f calls what is gone"; exit 1; }; done';
 
 describeUnless(noBrowser)('merging on the page', () => {
   let project: Awaited<ReturnType<typeof openPageProject>>;
@@ -93,6 +96,50 @@ describeUnless(noBrowser)('merging on the page', () => {
     await page.evaluate(axe.source);
     const { violations } = (await page.evaluate('axe.run()')) as { violations: readonly unknown[] };
     expect(violations).toEqual([]);
+  });
+
+  test('all that is ready is merged by one press, and one of them is taken back', {
+    tags: ['slow'],
+  }, async () => {
+    const [one, two] = [await complete('Write one'), await complete('Write two')];
+    await complete('Write three');
+    const on = await project.create('Build on one', '--role', 'engineer', '--deps', one);
+    await project.agent('run', on);
+    await to('needs-you');
+    // The two that were refused before are refused again.
+    await page.getByRole('button', { name: 'Merge all 6' }).click();
+    for (const id of [one, two, on])
+      await expect.poll(() => merge(id), { timeout: 30_000 }).toEqual({ state: 'landed' });
+    for (const title of ['Call total', 'Say it there'])
+      await row(title).getByText('Merge refused').waitFor();
+
+    await to(`task/${one}`);
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.getByRole('button', { name: 'Undo it, the task is open again' }).click();
+    await page.getByText(`landed, and so did ${on}, which depends on it`).waitFor();
+    await page.getByRole('button', { name: 'Undo it with what depends on it' }).click();
+    await page.getByRole('button', { name: 'Run' }).waitFor();
+    const files = gitIn(project.root, 'ls-tree', '--name-only', 'main');
+    expect(files).toContain('two');
+    expect(files.split('\n')).not.toContain('one');
+    expect(files).not.toContain('on-one');
+  });
+
+  test('a merge whose test takes long goes on when the page is closed, and its chart is lit', {
+    tags: ['slow'],
+  }, async () => {
+    const id = await complete('Hold the queue');
+    await to('needs-you');
+    await row('Hold the queue').getByRole('button', { name: 'Merge' }).click();
+    await page.getByRole('link', { name: '1 merge in the queue' }).click();
+    await page.getByRole('tab', { name: 'Merge queue testing' }).click();
+    await page.locator('.machine-chart .task-line', { hasText: 'Hold the queue' }).waitFor();
+    expect(await page.locator('.chart .state.here').textContent()).toContain('testing');
+    await page.reload();
+    await page.getByRole('tab', { name: 'Merge queue testing' }).click();
+
+    await page.getByRole('heading', { name: 'Nothing is merged now' }).waitFor();
+    expect(await merge(id)).toEqual({ state: 'landed' });
   });
 
   test('no error was logged', () => expect(problems).toEqual([]));

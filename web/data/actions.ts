@@ -43,24 +43,43 @@ export const changeAll = async (
   return `${refused.length} of ${all.length} not changed: ${refused[0]}${more}`;
 };
 
-interface Merged {
-  readonly status: 'merged' | 'nothing' | 'conflict';
-  /** Of a conflict. */
-  readonly why?: string;
-}
-
 interface Updated {
   readonly status: string;
   readonly message?: string;
 }
 
-/** @throws when it conflicts: nothing was changed then */
-export const merge = async ({ task_id }: TaskView): Promise<void> => {
-  const merged = await call<Merged>('merge', { task_id });
-  readDetails([task_id]);
-  if (merged.status === 'conflict')
-    throw new Error(`Not merged, nothing was changed: ${merged.why}`);
+interface Landing {
+  readonly landed: readonly unknown[];
+  readonly refused: readonly { readonly task_id: string; readonly message: string }[];
+}
+
+/** Short, since a test may take long; it goes on, and the stream tells what came of it. */
+const mergeWaitSeconds = 2;
+
+/** @returns which were refused at once, and why, or null */
+const land = async (
+  method: 'merge_many' | 'undo',
+  ids: readonly string[],
+  params: Readonly<Record<string, unknown>>,
+): Promise<string | null> => {
+  const { refused } = await call<Landing>(method, { ...params, wait_seconds: mergeWaitSeconds });
+  readDetails(ids);
+  const [first] = refused;
+  if (first === undefined) return null;
+  const more = refused.length > 1 ? ` And ${refused.length - 1} more.` : '';
+  const of = ids.length > 1 ? `${refused.length} of ${ids.length}: ${first.task_id}: ` : '';
+  return `Refused, nothing was changed: ${of}${first.message}${more}`;
 };
+
+/** Together, in the queue. @returns which were refused at once, and why, or null */
+export const merge = (all: readonly TaskView[]): Promise<string | null> => {
+  const ids = all.map(({ task_id }) => task_id);
+  return land('merge_many', ids, { task_ids: ids });
+};
+
+/** Takes back what landed. @returns why not, or null. @throws CallError */
+export const undo = ({ task_id }: TaskView, withDependents: boolean): Promise<string | null> =>
+  land('undo', [task_id], { task_id, ...(withDependents ? { with_dependents: true } : {}) });
 
 /** Brings the user's branch into the work; another attempt goes on with what conflicts or fails. */
 export const update = async ({ task_id }: TaskView): Promise<void> => {

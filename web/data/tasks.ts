@@ -113,8 +113,11 @@ const changesIn = (frames: readonly Frame[], all: Map<string, TaskView>) => {
       unknown.delete(id);
       changed = true;
     } else if (type === 'workflow') continue;
-    else if (type === 'mergeQueue') for (const each of data['batch'] as string[]) unknown.add(each);
-    else if (type === 'log' || type === 'tracker_imported' || !all.has(id)) unknown.add(id);
+    else if (type === 'mergeQueue') {
+      const isKnown = (id: string): boolean => all.get(id)?.work?.merge?.state === 'waiting';
+      for (const id of data['batch'] as string[]) unknown.add(id);
+      for (const id of data['waiting'] as string[]) if (!isKnown(id)) unknown.add(id);
+    } else if (type === 'log' || type === 'tracker_imported' || !all.has(id)) unknown.add(id);
   return { unknown, changed };
 };
 
@@ -132,11 +135,25 @@ const noteActivities = (frames: readonly Frame[], all: Tasks): void => {
   if (changed) activities.value = live;
 };
 
+/** What the newest queue of merges did, since the page was opened. */
+export const queueFrames = signal<readonly Frame[]>([]);
+const queueFramesAtMost = 500;
+
+const noteQueue = (frames: readonly Frame[]): void => {
+  const own = frames.filter(({ type }) => type === 'mergeQueue');
+  if (own.length === 0) return;
+  const id = own.at(-1)?.task_id;
+  queueFrames.value = [...queueFrames.value, ...own]
+    .filter(({ task_id }) => task_id === id)
+    .slice(-queueFramesAtMost);
+};
+
 /** @returns the ids of tasks to read again */
 export const applyFrames = (frames: readonly Frame[]): ReadonlySet<string> => {
   const all = new Map(tasks.value);
   const { unknown, changed } = changesIn(frames, all);
   noteActivities(frames, all);
+  noteQueue(frames);
   if (changed) tasks.value = all;
   return unknown;
 };

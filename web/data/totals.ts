@@ -8,7 +8,7 @@ export type Usage = UsageReport;
 export interface Check {
   readonly status: string;
   readonly detail: string;
-  /** Of the supervisor: the state of its chart. */
+  /** Of the supervisor and the queue of merges: the state of the chart. */
   readonly state?: string;
 }
 export interface Health {

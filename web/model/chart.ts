@@ -6,13 +6,14 @@ import { type Box, type Chart, type Exit, type Line, unpackChart } from './packe
 
 export type { Box, Chart, Exit, Line };
 
-export const machines = ['task', 'agent', 'supervisor'] as const;
+export const machines = ['task', 'agent', 'supervisor', 'mergeQueue'] as const;
 export type Machine = (typeof machines)[number];
 
 const charts: Readonly<Record<Machine, Chart>> = {
   task: unpackChart(packed.task),
   agent: unpackChart(packed.agent),
   supervisor: unpackChart(packed.supervisor),
+  mergeQueue: unpackChart(packed.mergeQueue),
 };
 
 export const chartOf = (machine: Machine): Chart => charts[machine];
@@ -41,6 +42,7 @@ export const pathOfValue = (value: unknown): string => {
 };
 
 const machineOf = (frame: Frame): Machine | null => {
+  if (frame.type === 'mergeQueue') return frame.type;
   if (frame.type !== 'snapshot') return null;
   const name = textOf(frame.data['machine']);
   return name === 'task' || name === 'agent' ? name : null;

@@ -102,6 +102,9 @@ const pausing = look('working', 'pause', 'work', 'Pausing');
 const other = look('slot', 'circle', 'wait', 'Waiting');
 const unknown = (status: string): Look => look('slot', 'circle', 'wait', oneLine(status));
 
+/** In the queue of merges. */
+export const isMerging = (task: TaskView): boolean => lookOf(task) === merging;
+
 /** A person should look at it. */
 export const needsYou = (task: TaskView): boolean => {
   const { column } = lookOf(task);

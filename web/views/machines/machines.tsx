@@ -1,17 +1,20 @@
 import { useComputed, useSignal } from '@preact/signals';
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { isRecorded, openHistory } from '../../data/source.ts';
-import { type TaskView, tasks } from '../../data/tasks.ts';
+import { queueFrames, type TaskView, tasks } from '../../data/tasks.ts';
 import { health, readHealth } from '../../data/totals.ts';
 import {
   chartOf,
+  createMoments,
   type Machine,
   machines,
   type Scene,
   sceneAt,
   sceneIn,
 } from '../../model/chart.ts';
+import { isMerging } from '../../model/state.ts';
 import { Empty } from '../../parts/notice.tsx';
+import { TaskLine } from '../../parts/task-link.tsx';
 import { go, machinesPath, pathOf, taskAtPath } from '../../shell/router.ts';
 import { ChartDrawing } from './chart-drawing.tsx';
 import { Facts } from './facts.tsx';
@@ -22,10 +25,17 @@ const names: Readonly<Record<Machine, string>> = {
   task: 'Task',
   agent: 'Agent',
   supervisor: 'Supervisor',
+  mergeQueue: 'Merge queue',
+};
+
+/** What serves all tasks is not in the journal of one. */
+const ofAll: Readonly<Partial<Record<Machine, string>>> = {
+  supervisor: 'One supervisor serves all tasks',
+  mergeQueue: 'One queue merges the work of all tasks',
 };
 
 const choicesAtMost = 200;
-const supervisorEveryMs = 2_000;
+const healthEveryMs = 2_000;
 
 const isLive = ({ status }: TaskView): number => (status === 'started' ? 1 : 0);
 
@@ -71,6 +81,28 @@ const Title = ({ taskId }: { taskId: string }) => (
   </span>
 );
 
+const queueMoments = createMoments();
+/** Lit by what the page has seen of it; before that, as the server says it is. */
+const queueScene = (): Scene => {
+  const moments = queueMoments(queueFrames.value);
+  return moments.length === 0
+    ? sceneIn(health.value?.checks['merges']?.state ?? null)
+    : sceneAt(moments, 'mergeQueue', Number.POSITIVE_INFINITY);
+};
+
+/** The tasks in the queue. */
+const InQueue = () => {
+  const ids = [...tasks.value.values()].filter(isMerging).map(({ task_id }) => task_id);
+  return (
+    <>
+      <h2>{ids.length === 0 ? 'Nothing is merged now' : 'In the queue'}</h2>
+      {ids.slice(0, choicesAtMost).map((id) => (
+        <TaskLine key={id} id={id} />
+      ))}
+    </>
+  );
+};
+
 const Legend = () => (
   <p class="chart-legend quiet small">
     <span class="swatch here" /> here <span class="swatch next" /> may be next{' '}
@@ -87,15 +119,19 @@ const Body = ({ taskId }: { taskId: string }) => {
   const { all, index, moment, previous, isLatest } = shown;
   const chart = chartOf(machine.value);
   const isNow = isLatest && !isRecorded();
-  const supervisor = isNow ? (health.value?.checks['supervisor']?.state ?? null) : null;
-  const sceneOf = (each: Machine): Scene =>
-    each === 'supervisor' ? sceneIn(supervisor) : sceneAt(all, each, moment?.seq ?? 0);
+  const sceneOf = (each: Machine): Scene => {
+    if (!(each in ofAll)) return sceneAt(all, each, moment?.seq ?? 0);
+    if (!isNow) return sceneIn(null);
+    return each === 'mergeQueue'
+      ? queueScene()
+      : sceneIn(health.value?.checks[each]?.state ?? null);
+  };
   const scene = sceneOf(machine.value);
   useEffect(() => {
-    if (machine.value !== 'supervisor' || !isNow) return undefined;
+    if (!(machine.value in ofAll) || !isNow) return undefined;
     const read = (): void => void readHealth().catch(() => null);
     read();
-    const timer = setInterval(read, supervisorEveryMs);
+    const timer = setInterval(read, healthEveryMs);
     return () => clearInterval(timer);
   }, [machine.value, isNow]);
   return (
@@ -125,13 +161,15 @@ const Body = ({ taskId }: { taskId: string }) => {
         <section class="machine-chart" tabIndex={0} aria-label="Statechart">
           <ChartDrawing chart={chart} scene={scene} name={machine.value} />
           <Legend />
-          {machine.value === 'supervisor' && (
+          {ofAll[machine.value] !== undefined && (
             <p class="quiet small">
+              {ofAll[machine.value]}
               {isNow
-                ? 'One supervisor serves all tasks. It is lit as it is now.'
-                : 'One supervisor serves all tasks; the journal of a task does not hold its states.'}
+                ? '. It is lit as it is now.'
+                : '; the journal of a task does not hold its states.'}
             </p>
           )}
+          {machine.value === 'mergeQueue' && isNow && <InQueue />}
         </section>
         <Facts
           taskId={taskId}

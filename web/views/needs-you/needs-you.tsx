@@ -2,7 +2,8 @@ import { useSignal } from '@preact/signals';
 import { tasks } from '../../data/tasks.ts';
 import { numbered } from '../../model/format.ts';
 import { heldUpBy, needing } from '../../model/order.ts';
-import { lookOf } from '../../model/state.ts';
+import { isMerging, lookOf } from '../../model/state.ts';
+import { MergeAll } from '../../parts/merge-all.tsx';
 import { Empty, Problem } from '../../parts/notice.tsx';
 import { NotifyChoice } from '../../parts/notify-choice.tsx';
 import { RunAll } from '../../parts/run-all.tsx';
@@ -18,7 +19,8 @@ const NothingNeeded = () => {
   const all = [...tasks.value.values()];
   const inColumn = (...columns: readonly string[]): number =>
     all.filter((task) => columns.includes(lookOf(task).column)).length;
-  const [working, waiting] = [inColumn('working'), inColumn('slot', 'dependency')];
+  const merging = all.filter(isMerging).length;
+  const [working, waiting] = [inColumn('working') - merging, inColumn('slot', 'dependency')];
   if (all.length === 0)
     return (
       <Empty title="No tasks in this project yet">
@@ -32,7 +34,9 @@ const NothingNeeded = () => {
     <Empty title="Nothing needs you.">
       <p>
         {numbered(working, 'agent works', 'agents work')},{' '}
-        {numbered(waiting, 'task waits', 'tasks wait')}. The title of this tab counts what comes.
+        {numbered(waiting, 'task waits', 'tasks wait')}
+        {merging > 0 && `, ${numbered(merging, 'merge is', 'merges are')} tested`}. The title of
+        this tab counts what comes.
       </p>
       {working === 0 && waiting > 0 && <RunAll message={message} />}
       <Problem message={message} />
@@ -42,7 +46,9 @@ const NothingNeeded = () => {
 
 export const NeedsYou = () => {
   const shown = useSignal(rowsAtOnce);
+  const message = useSignal<string | null>(null);
   const rows = needing(tasks.value);
+  const merging = [...tasks.value.values()].filter(isMerging).length;
   const held = heldUpBy(
     rows.map(({ task_id }) => task_id),
     tasks.value,
@@ -57,11 +63,18 @@ export const NeedsYou = () => {
               ? ''
               : `${numbered(rows.length, 'task')}, what waits now comes first`}
           </span>
+          {merging > 0 && (
+            <a class="small" href={pathOf('machines')}>
+              {numbered(merging, 'merge')} in the queue
+            </a>
+          )}
+          <MergeAll message={message} />
           <NotifyChoice />
           <span class="keys" aria-hidden="true">
             <kbd>j</kbd> <kbd>k</kbd> move <kbd>↵</kbd> open the task
           </span>
         </header>
+        <Problem message={message} />
         {rows.length === 0 ? (
           <NothingNeeded />
         ) : (

@@ -4,7 +4,7 @@ import type { TaskView } from '../../data/tasks.ts';
 import { roles } from '../../data/totals.ts';
 import { hasOpenWork, isToReview } from '../../model/state.ts';
 import { Button } from '../../parts/button.tsx';
-import { MergeButton } from '../../parts/merge-button.tsx';
+import { MergeButton, UndoButton } from '../../parts/merge-button.tsx';
 import { saveFile } from '../../parts/save-file.ts';
 import { taskPath } from '../../shell/router.ts';
 
@@ -109,6 +109,7 @@ export const Actions = ({ task, fail }: ActionProps) => {
           Close as it is
         </Button>
       )}
+      {work?.merged_at !== undefined && <UndoButton task={task} fail={fail} />}
       {hasOpenWork(task) && (
         <Button
           kind="quiet"
