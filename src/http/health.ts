@@ -92,6 +92,7 @@ const configurationCheck = (isAccepted: boolean): CheckResult => ({
 });
 
 const namedAtMost = 10;
+const endWords = 'end a task with agent cancel, a workflow with agent workflow cancel';
 
 /** Null where a server has each pending task. */
 const chartsCheck = async ({
@@ -106,7 +107,7 @@ const chartsCheck = async ({
   const more = strange.length > namedAtMost ? ' and more' : '';
   return {
     ok: false,
-    detail: `no server that runs knows the charts of ${named.join(', ')}${more}: start one of that version, or end the task with agent cancel`,
+    detail: `no server that runs knows the charts of ${named.join(', ')}${more}: start one of that version, or ${endWords}`,
   };
 };
 
@@ -116,7 +117,7 @@ const loadedCheck = ({ notLoaded }: HealthOptions['system']): CheckResult | null
   if (ids.length === 0) return null;
   return {
     ok: false,
-    detail: `could not load ${someOf(ids, namedAtMost)}; the server tries again, and its log says why; a task ends with agent cancel`,
+    detail: `could not load ${someOf(ids, namedAtMost)}; the server tries again, and its log says why; to give up: ${endWords}`,
   };
 };
 

@@ -19,18 +19,16 @@ export const canRead = (saved: Versioned): boolean => isOf(charts, saved);
 const versionsInWords = ({ oldest, newest }: ChartVersions): string =>
   oldest === newest ? `${newest}` : `${oldest} to ${newest}`;
 
-type Named = Pick<SavedActor, 'id' | 'taskId' | 'version'>;
+type Named = Pick<SavedActor, 'id' | 'taskId' | 'version' | 'pending'>;
 
 /** A way out for a person, when no running server can go on with it. */
 const remedyFor = (saved: Named): string => {
-  const { id, taskId, version } = saved;
-  if (!id.startsWith('workflow:'))
-    return canRead(saved)
-      ? `end it: agent cancel ${taskId}`
-      : `start a server whose charts are of version ${version}, or end it: agent cancel ${taskId}`;
-  return canRead(saved)
-    ? 'start it anew; its tasks stay as they are'
-    : `start a server whose charts are of version ${version}`;
+  const { id, taskId, version, pending } = saved;
+  const isWorkflow = id.startsWith('workflow:');
+  const start = canRead(saved) ? [] : [`start a server whose charts are of version ${version}`];
+  const end = isWorkflow ? `agent workflow cancel ${taskId}` : `agent cancel ${taskId}`;
+  if (pending || !isWorkflow) return [...start, `end it: ${end}`].join(', or ');
+  return [...start, 'start the workflow anew'].join(', or ');
 };
 
 /** A state was saved by a server with other charts, or it is broken. */

@@ -1,8 +1,18 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import type { SavedActor } from '../../../src/actors/store/port.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
-import { bash, finish, startSystem, untilStatus } from '../../support/running.ts';
+import { makeRepository, worktreesOf } from '../../support/git.ts';
+import {
+  bash,
+  complete,
+  finish,
+  landingDefaults,
+  startSystem,
+  untilStatus,
+} from '../../support/running.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 
 const alter = (stateDir: string, id: string, change: (snapshot: string) => string): void => {
   const store = createSqliteStore({ file: join(stateDir, 'journal.db'), redact: (text) => text });
@@ -65,3 +75,61 @@ test.each<[string, string, (snapshot: string) => string]>([
     expect.objectContaining({ facts: expect.objectContaining({ task_id: broken }) }),
   );
 });
+
+const brokenQueues: readonly [string, (snapshot: string) => string][] = [
+  ['in an unknown state', renamed('testing', 'doingMagic')],
+  ['that is no JSON', () => '{'],
+  ['without what its context needs', () => '{"value":"testing","context":{}}'],
+];
+
+test.each(brokenQueues)(
+  'a merge queue %s stops nothing else: it is named, and a person gives it up',
+  { timeout: 60_000 },
+  async (_, change) => {
+    const go = join(temporaryFolder(), 'go');
+    const setting = {
+      turns: [bash('date +%N > "$(date +%N).txt"'), finish('done')],
+      options: {
+        landing: { ...landingDefaults, verify: [`until test -e ${go}; do sleep 0.05; done`] },
+      },
+      workspace: (project: string, stateDir: string) =>
+        worktreesOf(project, join(stateDir, 'worktrees')),
+      tampered: true,
+    };
+    const first = await startSystem({ ...setting, root: makeRepository() });
+    const { root, stateDir } = first;
+    const [one, two] = [await complete(first, 'One'), await complete(first, 'Two')];
+    first.service.merge({ taskId: one }).catch(() => {});
+    const queue = await vi.waitFor(() => {
+      const [row] = first.store.openHosted('mergeQueue') as readonly SavedActor[];
+      expect(row?.snapshot).toContain('"value":"testing"');
+      return row?.taskId ?? '';
+    });
+    await first.stop();
+    alter(stateDir, `mergeQueue:${queue}`, change);
+
+    const next = await startSystem({ ...setting, root, stateDir });
+    const { service, system, logged, store } = next;
+    await vi.waitFor(() => expect(system.notLoaded()).toEqual([queue]));
+    const { tasks } = await service.list({});
+    const shown = await service.status(one);
+    writeFileSync(go, '');
+    const merged = await service.merge({ taskId: two });
+    const lost = await service.merge({ taskId: one });
+    const given = await service.cancel(queue, null);
+
+    expect(tasks.map(({ task_id }) => task_id).toSorted()).toEqual([one, two].toSorted());
+    expect(shown.work).toMatchObject({ branch: `agent/${one}/1` });
+    expect(given.description).toContain(one);
+    expect([merged.status, lost.status]).toEqual(['merged', 'merged']);
+    expect(logged).toContainEqual(
+      expect.objectContaining({
+        facts: expect.objectContaining({ kind: 'mergeQueue', id: queue }),
+      }),
+    );
+    expect(given).toMatchObject({ task_id: queue, status: 'cancelled' });
+    expect(system.notLoaded()).toEqual([]);
+    expect(store.openHosted('mergeQueue')).toEqual([]);
+    await expect(service.cancel(queue, null)).rejects.toThrow(/does not exist/);
+  },
+);

@@ -12,7 +12,7 @@ import { durable } from '../../journal/durable-actor.ts';
 import { entry } from '../../journal/event-types.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { type HostedStart, hostedKey } from '../../journal/replay/replay-hosted.ts';
-import { readSnapshot, restoredSnapshot } from '../../journal/snapshots.ts';
+import { readEach, readSnapshot, restoredSnapshot } from '../../journal/snapshots.ts';
 import type { Answer, Change, HostedKind, SavedActor, Store } from '../../store/port.ts';
 import type { ActorRoot } from '../slots/actor-system.ts';
 import { createRestoreRetries } from '../tasks/restore-retries.ts';
@@ -41,6 +41,17 @@ export interface HostPorts {
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
+/** One that `shown` cannot show is broken, too. @throws UnreadableStateError */
+export const readHosted = <Snapshot extends AnyMachineSnapshot>(
+  { machine, shown }: Pick<HostedChart<Snapshot>, 'machine' | 'shown'>,
+  saved: SavedActor,
+): Snapshot =>
+  readSnapshot(saved, (kept) => {
+    const state = machine.resolveState(kept as never) as Snapshot;
+    shown(state);
+    return state;
+  });
+
 type IsAnswered<Snapshot> = (snapshot: Snapshot) => boolean;
 
 export interface Host<Snapshot extends AnyMachineSnapshot, Event extends EventObject, Input> {
@@ -51,6 +62,11 @@ export interface Host<Snapshot extends AnyMachineSnapshot, Event extends EventOb
   begin(input: Input, isAnswered: IsAnswered<Snapshot>): Promise<void>;
   /** The committed state; null: none has this id. @throws UnreadableStateError */
   stateOf(id: string): Promise<Snapshot | null>;
+  /**
+   * Ends one that cannot be restored, which keeps the state that was saved; `last` is the data of its
+   * entry. @returns false when it can be restored, or is over
+   */
+  giveUp(id: string, last: object): Promise<boolean>;
   /**
    * Sends an event and waits until `isAnswered`, for a while. @returns false when this server does
    * not have the actor
@@ -93,7 +109,7 @@ const createChanges =
 
 /** The actors that are live here: each is stopped at its end, and restored when it fails. */
 const createLiveActors = <Snapshot extends AnyMachineSnapshot>(
-  { root, journal, store, now, log }: HostPorts,
+  { root, node, journal, store, now, log }: HostPorts,
   chart: HostedChart<Snapshot>,
 ) => {
   const { kind, machine, idOf, ended } = chart;
@@ -117,6 +133,7 @@ const createLiveActors = <Snapshot extends AnyMachineSnapshot>(
   const retries = createRestoreRetries<string>(now, (id) => void takeUp(id));
   const load = (saved: SavedActor): AnyActorRef => {
     const id = saved.taskId;
+    readHosted(chart, saved);
     const snapshot = restoredSnapshot(logic, saved);
     const wanted = { id: saved.id, parent: root.parent, snapshot, input: undefined };
     const actor: AnyActorRef = createActor(logic, wanted);
@@ -143,8 +160,8 @@ const createLiveActors = <Snapshot extends AnyMachineSnapshot>(
   const takeUp = async (id: string): Promise<void> => {
     try {
       const saved = await store.actor(hostedKey(kind, id));
-      if (stopped || saved?.pending !== true || loaded.has(id)) return;
-      load(saved);
+      if (stopped) return;
+      if (saved?.pending === true && saved.owner === node && !loaded.has(id)) load(saved);
       retries.forget(id);
     } catch (error) {
       log('could not restore an actor; the server tries again', { kind, id, error });
@@ -157,6 +174,7 @@ const createLiveActors = <Snapshot extends AnyMachineSnapshot>(
     takeUp,
     find: (id: string) => loaded.get(id)?.actor,
     failing: retries.waiting,
+    forgetFailure: retries.forget,
     stop: () => {
       stopped = true;
       retries.stop();
@@ -174,7 +192,7 @@ export const createHost = <Snapshot extends AnyMachineSnapshot, Event extends Ev
   ports: HostPorts,
   chart: HostedChart<Snapshot>,
 ): Host<Snapshot, Event, Input> => {
-  const { node, journal, store } = ports;
+  const { node, journal, store, now } = ports;
   const { kind, machine, idOf, open } = chart;
   const live = createLiveActors(ports, chart);
   const answered = async (actor: AnyActorRef, isAnswered: IsAnswered<Snapshot>): Promise<void> => {
@@ -196,9 +214,22 @@ export const createHost = <Snapshot extends AnyMachineSnapshot, Event extends Ev
       const state = live.find(id)?.getSnapshot();
       if (state !== undefined && state.status !== 'error') return state;
       const saved = await store.actor(hostedKey(kind, id));
-      return saved === null
-        ? null
-        : (readSnapshot(saved, (kept) => machine.resolveState(kept as never)) as Snapshot);
+      return saved === null ? null : readHosted(chart, saved);
+    },
+    giveUp: async (id, last) => {
+      const saved = await store.actor(hostedKey(kind, id));
+      if (saved?.pending !== true || live.find(id) !== undefined) return false;
+      if (readEach([saved], (each) => readHosted(chart, each)).length > 0) return false;
+      const { owner: _owner, restores: _restores, revision, ...state } = saved;
+      const at = now();
+      const answer = await journal.commit({
+        actor: { ...state, pending: false, changedAt: at },
+        unchanged: { id: saved.id, revision },
+        // Without a cause: no transition of its chart leads there.
+        entries: [entry(id, 0, kind, at, { ...last, machine: kind })],
+      });
+      if (answer === 'ok') live.forgetFailure(id);
+      return answer === 'ok';
     },
     send: async (id, event, isAnswered) => {
       const actor = live.find(id);

@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { fromPromise } from 'xstate';
+import { z } from 'zod';
 import {
   inLandingOrder,
   type Landed,
@@ -20,9 +21,10 @@ import type { TaskId } from '../../../machines/task.ts';
 import { statusInTracker, type TrackedTask } from '../../../machines/tracked-task.ts';
 import { entry } from '../../journal/event-types.ts';
 import { mergeData, mergeEntry } from '../../journal/merge-entry.ts';
+import { type TaskView, toView } from '../../journal/task-view.ts';
 import { createSerialQueue } from '../../process/serial-queue.ts';
 import type { Results } from '../../results/results.ts';
-import type { NewEntry, Store } from '../../store/port.ts';
+import type { Entry, NewEntry, Store } from '../../store/port.ts';
 import type { TrackerReads } from '../../tracker/port.ts';
 import type { Workspace } from '../../workspace/port.ts';
 import type { WorkReads, WorkView } from '../../workspace/worktrees/work-view.ts';
@@ -57,11 +59,13 @@ export interface MergeQueue
   check(): Promise<{ readonly ok: boolean; readonly detail: string; readonly state: string }>;
   /** With the place of the work in the queue. */
   readonly workOf: WorkReads;
+  /** Ends a queue that cannot be restored, shown as a task; null: no such queue has this id. */
+  giveUp(id: TaskId): Promise<TaskView | null>;
   failing(): ReadonlySet<string>;
 }
 
 export interface MergeQueuePorts extends HostPorts {
-  readonly store: Pick<Store, 'actor' | 'openHosted'>;
+  readonly store: Pick<Store, 'actor' | 'openHosted' | 'latest'>;
   readonly tracker: Pick<TrackerReads, 'findMany'>;
   readonly workspace: Pick<Workspace, 'build' | 'land' | 'noteRefused' | 'workOf'>;
   readonly results: Pick<Results, 'noteMerge'>;
@@ -212,6 +216,25 @@ const lineOf = ({ context: { members, batch, train } }: MergeQueueSnapshot) => (
   cars: train?.cars.map(({ taskId }) => taskId) ?? [],
 });
 
+const lineSchema = z.object({ waiting: z.array(z.string()), batch: z.array(z.string()) });
+
+/** The tasks that waited in a queue, as its last entry names them. */
+const tasksIn = ({ data }: Entry): readonly string[] => {
+  const { waiting, batch } = lineSchema.parse(JSON.parse(data));
+  return [...new Set([...batch, ...waiting])];
+};
+
+const viewOfGivenUp = (id: TaskId, left: readonly string[], at: number): TaskView => {
+  const time = new Date(at).toISOString();
+  const tracked: TrackedTask = {
+    ...{ id, title: 'Merge queue', status: 'open', labels: ['agent-cancelled'], priority: 0 },
+    description: `These tasks waited in it, and can be merged again: ${left.join(', ') || 'none'}`,
+    ...{ assignee: null, dependencies: [], unmet: [], ready: false },
+    ...{ createdAt: time, updatedAt: time, closedAt: null },
+  };
+  return toView({ tracked, task: null, agent: null, changedAt: at });
+};
+
 const hasTicket = ({ context }: MergeQueueSnapshot, ticket: string): boolean =>
   [...context.members, ...context.batch, ...context.outcomes].some(({ tickets }) =>
     tickets.includes(ticket),
@@ -302,7 +325,7 @@ const createPlan =
 
 /** The newest queue of this server takes all that is to be merged. */
 export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
-  const { store, tracker, workspace, node, maxBatch } = ports;
+  const { store, tracker, workspace, node, maxBatch, now, log } = ports;
   const waiters: Waiters = new Map();
   const host = createHost<MergeQueueSnapshot, MergeQueueEvent, MergeQueueInput>(ports, {
     kind: 'mergeQueue',
@@ -320,8 +343,10 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
   /** One that an earlier start of this server left goes on first. */
   const findOpen = async (): Promise<string | null> => {
     if (newest !== null) return newest;
-    const left = (await store.openHosted('mergeQueue')).find(({ owner }) => owner === node);
-    if (left !== undefined) await host.restore();
+    await host.restore();
+    const left = (await store.openHosted('mergeQueue')).find(
+      ({ owner, taskId }) => owner === node && !host.failing().has(taskId),
+    );
     return left?.taskId ?? null;
   };
 
@@ -388,10 +413,19 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
     },
     workOf: async (taskId, attempt) => {
       const work = await workspace.workOf(taskId, attempt);
-      const open = work === null ? null : newest;
+      const open = work === null || (newest !== null && host.failing().has(newest)) ? null : newest;
       const queue = open === null ? null : await host.stateOf(open);
       const state = queue === null ? null : stateOf(queue, taskId, attempt);
       return work === null || state === null ? work : { ...work, merge: { state } };
+    },
+    giveUp: async (id) => {
+      const last = await store.latest(id, 'mergeQueue');
+      if (last === null) return null;
+      const left = tasksIn(last);
+      const nobody = { waiting: [], batch: [], cars: [], value: 'cancelled' };
+      if (!(await host.giveUp(id, nobody))) return null;
+      log('a merge queue that cannot be restored was given up', { id, tasks: left });
+      return viewOfGivenUp(id, left, now());
     },
     restore: async () => {
       await host.restore();

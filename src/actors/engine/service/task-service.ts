@@ -137,6 +137,7 @@ export interface TaskService
   explain(taskId: string): Promise<Explanation>;
   close(taskId: string, reason: string | null): Promise<TaskView>;
   reopen(taskId: string, reason: string | null): Promise<TaskView>;
+  /** Gives up a merge queue that cannot be restored, too. */
   cancel(taskId: string, reason: string | null): Promise<TaskView>;
   retry(
     taskId: string,
@@ -162,7 +163,7 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
     'diff' | 'discard' | 'workOf' | 'bringWork' | 'update' | 'keepUpdate'
   >;
   readonly proof: Pick<TrainProof, 'proveWork' | 'attemptOf'>;
-  readonly merges: Pick<MergeQueue, 'merge' | 'plan'>;
+  readonly merges: Pick<MergeQueue, 'merge' | 'plan' | 'giveUp'>;
   readonly landing: () => MergeSettings;
   readonly projectRoot: () => string;
 }
@@ -273,6 +274,8 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
     },
     cancel: async (taskId, reason) => {
       const id = requireId(taskId);
+      const givenUp = await ports.merges.giveUp(id);
+      if (givenUp !== null) return givenUp;
       await requireNotElsewhere(id);
       return commands.ask(id, { type: 'cancel', reason });
     },

@@ -7,6 +7,7 @@ import {
   transition,
 } from 'xstate';
 import type { ActorReads, Entry, EntryReads, HostedKind } from '../../store/port.ts';
+import { persistedSnapshot, readEach } from '../snapshots.ts';
 import { type ReplayedStep, wrongStep } from './replay.ts';
 
 /** The name of an actor's row in the store; of a workflow also the label of its tasks. */
@@ -65,7 +66,9 @@ export const hostedDifference = async (
   const after = steps.at(-1)?.seq ?? 0;
   // It may have gone on meanwhile.
   if ((await store.read({ taskId: id, after, limit: 1 })).length > 0) return null;
-  const { value, context } = JSON.parse(saved.snapshot);
+  const [kept] = readEach([saved], persistedSnapshot);
+  if (kept === undefined) return `the saved state of the ${kind} cannot be read`;
+  const { value, context } = kept;
   const replayed = JSON.parse(JSON.stringify({ value: snapshot.value, context: snapshot.context }));
   return isDeepStrictEqual({ value, context }, replayed)
     ? null
