@@ -159,6 +159,7 @@ const frames = {
       machine: '`workflow`',
       value: 'the state of its chart',
       round: 'the round of its phase, from 1',
+      why: 'why a person gave it up, since its saved state cannot be restored',
     },
   ],
   stream_closed: [

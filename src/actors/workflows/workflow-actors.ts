@@ -326,6 +326,9 @@ const isOverMeanwhile = (error: unknown, status: string): boolean =>
   isServiceError(error) &&
   (error.code === 'task_not_found' || (error.code === 'event_not_allowed' && status !== 'started'));
 
+export const cancelledReason = (workflowId: string, why: string | null): string =>
+  `its workflow ${workflowId} was cancelled${why === null ? '' : `: ${why}`}`;
+
 export const cancelOpenTasks = async (
   { service }: Pick<WorkflowActorPorts, 'service'>,
   workflowId: string,
@@ -380,8 +383,7 @@ export const provideWorkflowActors = (ports: WorkflowActorPorts): typeof workflo
       cancelTasks: actor(async (context) => {
         const { workflowId, why } = context;
         await settled(workflowId);
-        const reason = `its workflow ${workflowId} was cancelled${why === null ? '' : `: ${why}`}`;
-        await cancelOpenTasks(ports, workflowId, reason);
+        await cancelOpenTasks(ports, workflowId, cancelledReason(workflowId, why));
       }),
     },
   });

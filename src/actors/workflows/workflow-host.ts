@@ -14,12 +14,13 @@ import {
   type WorkflowSnapshot,
   workflowMachine,
 } from '../../machines/workflow/workflow-machine.ts';
-import { createHost, type Host, type HostPorts } from '../engine/hosting/host.ts';
+import { createHost, type Host, type HostPorts, readHosted } from '../engine/hosting/host.ts';
 import { requireId } from '../engine/queries/task-id.ts';
 import type { KeptReports } from '../engine/servers/kept-reports.ts';
+import { UnreadableStateError } from '../journal/chart-versions.ts';
 import { workflowKey } from '../journal/replay/replay-hosted.ts';
-import { readEach, readSnapshot } from '../journal/snapshots.ts';
-import type { ActorReads, SavedActor, Store } from '../store/port.ts';
+import { readEach } from '../journal/snapshots.ts';
+import type { ActorReads, EntryReads, SavedActor, Store } from '../store/port.ts';
 import {
   badParam,
   inputFor,
@@ -29,11 +30,14 @@ import {
   workflowOfSaved,
 } from './report-paths.ts';
 import {
+  cancelledReason,
   cancelOpenTasks,
   provideWorkflowActors,
   type WorkflowActorPorts,
 } from './workflow-actors.ts';
 import {
+  lineIn,
+  lostWorkflowView,
   type WorkflowLine,
   type WorkflowView,
   workflowLine,
@@ -95,6 +99,17 @@ const guardsOf = (context: WorkflowContext): readonly WorkflowGuardValue[] => {
   ];
 };
 
+/** Why nothing goes on with a workflow, and what to do. */
+const explainLost = (view: WorkflowView): WorkflowExplanation => ({
+  task_id: view.workflow_id,
+  workflow: lineIn(view),
+  state: view.state,
+  guards: [],
+  allowed_events: view.problem === undefined ? [] : ['cancel'],
+  reason: view.problem ?? view.why ?? null,
+  ...{ deadline: null, request_reason: null, conflicts: [] },
+});
+
 const explainWorkflow = (
   snapshot: WorkflowSnapshot,
   { waits_for, why, continued_as }: Pick<WorkflowView, 'waits_for' | 'why' | 'continued_as'>,
@@ -136,23 +151,46 @@ const workflowAtCursor = async (
   return saved;
 };
 
-/** @throws UnreadableStateError */
-const savedState = (saved: SavedActor): WorkflowSnapshot =>
-  readSnapshot(saved, (persisted) => workflowMachine.resolveState(persisted as never));
+type LineReads = Pick<EntryReads, 'latest' | 'read'>;
 
-const savedLine = (saved: SavedActor) => {
-  const state = savedState(saved);
-  return { startedAt: state.context.startedAt, line: workflowLine(state) };
+/** @throws UnreadableStateError without an entry of it */
+const readLost = async (
+  store: LineReads,
+  saved: SavedActor,
+  error: UnreadableStateError,
+): Promise<WorkflowView> => {
+  const { taskId } = saved;
+  const last = await store.latest(taskId, 'workflow');
+  if (last === null) throw error;
+  const [first = last] = await store.read({ taskId, after: 0, limit: 1 });
+  return lostWorkflowView(last.data, saved.pending ? error.message : undefined, first.at);
 };
-type Line = ReturnType<typeof savedLine>;
+
+interface Line {
+  readonly startedAt: number;
+  readonly line: WorkflowLine;
+}
 const newestFirst = (one: Line, other: Line): number => other.startedAt - one.startedAt;
 
-/**
- * Those that are not over, the newest first, and a page of the others, the last to end first; without
- * those whose states this server cannot read.
- */
+/** One whose state cannot be restored is as its last entry shows it. */
+const linesOf = async (store: LineReads, rows: readonly SavedActor[]): Promise<readonly Line[]> => {
+  const lines: Line[] = [];
+  for (const saved of rows) {
+    try {
+      const state = readHosted({ machine: workflowMachine, shown: workflowLine }, saved);
+      lines.push({ startedAt: state.context.startedAt, line: workflowLine(state) });
+    } catch (error) {
+      if (!(error instanceof UnreadableStateError)) throw error;
+      const { started_at, ...view } = await readLost(store, saved, error);
+      lines.push({ startedAt: Date.parse(started_at), line: lineIn(view) });
+    }
+  }
+  return lines;
+};
+
+/** Those that are not over, the newest first, and a page of the others, the last to end first. */
 const listWorkflows = async (
-  store: Pick<ActorReads, 'actor' | 'openHosted' | 'endedWorkflows'>,
+  store: Pick<ActorReads, 'actor' | 'openHosted' | 'endedWorkflows'> & LineReads,
   { limit = endedAtOnce, cursor }: WorkflowPageRequest,
 ): Promise<WorkflowLinePage> => {
   const place = cursor === undefined ? undefined : await workflowAtCursor(store, cursor);
@@ -162,8 +200,8 @@ const listWorkflows = async (
   const last = ended.at(-1);
   return {
     workflows: [
-      ...readEach(open, savedLine).toSorted(newestFirst),
-      ...readEach(ended, savedLine),
+      ...(await linesOf(store, open)).toSorted(newestFirst),
+      ...(await linesOf(store, ended)),
     ].map(({ line }) => line),
     ...(found.length > limit && last !== undefined ? { next_cursor: last.taskId } : {}),
   };
@@ -200,7 +238,7 @@ export interface WorkflowHostPorts extends HostPorts, WorkflowActorPorts, StartP
   readonly journal: HostPorts['journal'] & WorkflowActorPorts['journal'];
   readonly store: Pick<
     Store,
-    'actor' | 'openHosted' | 'endedWorkflows' | 'request' | 'rememberAnswer'
+    'actor' | 'openHosted' | 'endedWorkflows' | 'request' | 'rememberAnswer' | 'latest' | 'read'
   >;
   readonly reports: Pick<KeptReports, 'read' | 'remove'>;
 }
@@ -214,18 +252,59 @@ const isSettled = (snapshot: WorkflowSnapshot): boolean =>
 
 const retryRequest = (workflowId: string): string => `workflow-retry/${workflowId}`;
 
-const createWorkflowService = (
-  ports: WorkflowHostPorts,
-  host: Host<WorkflowSnapshot, WorkflowEvent, WorkflowInput>,
-): WorkflowService => {
-  const { store, tracker } = ports;
+type WorkflowStates = Host<WorkflowSnapshot, WorkflowEvent, WorkflowInput>;
+
+const createStateReads = ({ store }: Pick<WorkflowHostPorts, 'store'>, host: WorkflowStates) => {
   const stateOf = async (workflowId: string): Promise<WorkflowSnapshot> => {
     const state = await host.stateOf(workflowId);
     if (state === null)
       throw badParam('workflow_id', 'names no workflow of this project; see: agent workflow list');
     return state;
   };
+  /** Null for one that can be restored. @throws invalid_params */
+  const lostView = async (workflowId: string): Promise<WorkflowView | null> => {
+    try {
+      await stateOf(workflowId);
+      return null;
+    } catch (error) {
+      const saved = await store.actor(workflowKey(workflowId));
+      if (!(error instanceof UnreadableStateError) || saved === null) throw error;
+      return readLost(store, saved, error);
+    }
+  };
+  return { stateOf, lostView };
+};
+
+/** Each returns false for one that is over. */
+const createCancels = (
+  ports: WorkflowHostPorts,
+  host: WorkflowStates,
+  stateOf: ReturnType<typeof createStateReads>['stateOf'],
+) => {
+  const cancelLive = async (workflowId: string, reason: string | null): Promise<boolean> => {
+    const isOver = ({ status }: WorkflowSnapshot): boolean => status !== 'active';
+    if (isOver(await stateOf(workflowId))) return false;
+    return host.send(workflowId, { type: 'cancel', reason }, isOver);
+  };
+  const giveUp = async (lost: WorkflowView, reason: string | null): Promise<boolean> => {
+    const { workflow_id: id, kind, name, phase, round } = lost;
+    const status = 'cancelled' as const;
+    const why = reason === null ? {} : { why: reason };
+    const last = { workflow_id: id, kind, name, phase, status, value: status, round, ...why };
+    if (!(await host.giveUp(id, last))) return false;
+    await cancelOpenTasks(ports, id, cancelledReason(id, reason));
+    return true;
+  };
+  return { cancelLive, giveUp };
+};
+
+const createWorkflowService = (ports: WorkflowHostPorts, host: WorkflowStates): WorkflowService => {
+  const { store, tracker } = ports;
+  const { stateOf, lostView } = createStateReads(ports, host);
+  const { cancelLive, giveUp } = createCancels(ports, host, stateOf);
   const show = async (workflowId: string): Promise<WorkflowView> => {
+    const lost = await lostView(workflowId);
+    if (lost !== null) return lost;
     const snapshot = await stateOf(workflowId);
     const ids = snapshot.context.tasks.map(({ taskId }) => taskId);
     const next = (await store.request(retryRequest(workflowId)))?.answer ?? undefined;
@@ -268,21 +347,20 @@ const createWorkflowService = (
     },
     list: (page = {}) => listWorkflows(store, page),
     show,
-    explain: async (id) =>
-      (await store.actor(workflowKey(id))) === null
-        ? null
-        : explainWorkflow(await stateOf(id), await show(id)),
+    explain: async (id) => {
+      if ((await store.actor(workflowKey(id))) === null) return null;
+      const lost = await lostView(id);
+      return lost === null ? explainWorkflow(await stateOf(id), await show(id)) : explainLost(lost);
+    },
     cancel: async (workflowId, reason) => {
-      const snapshot = await stateOf(workflowId);
-      const isOver = ({ status }: WorkflowSnapshot): boolean => status !== 'active';
-      const wasSent =
-        !isOver(snapshot) && (await host.send(workflowId, { type: 'cancel', reason }, isOver));
-      if (!wasSent)
-        throw new ServiceError('event_not_allowed', {
-          ...{ task_id: requireId(workflowId), event: 'cancel', allowed: [] },
-          state: workflowLine(snapshot).status,
-        });
-      return show(workflowId);
+      const lost = await lostView(workflowId);
+      const wasCancelled =
+        lost === null ? await cancelLive(workflowId, reason) : await giveUp(lost, reason);
+      if (wasCancelled) return show(workflowId);
+      throw new ServiceError('event_not_allowed', {
+        ...{ task_id: requireId(workflowId), event: 'cancel', allowed: [] },
+        state: (await show(workflowId)).status,
+      });
     },
   };
 };

@@ -17,6 +17,10 @@ export const workflowLineSchema = z.strictObject({
   name: z.string().describe('the feature, or the question'),
   phase: z.int().describe('the number of its phase'),
   status: z.enum(workflowStatuses).describe('stopped: by a recommendation'),
+  problem: z
+    .string()
+    .optional()
+    .describe('why its saved state cannot be restored, and what to do; else absent'),
 });
 export type WorkflowLine = z.infer<typeof workflowLineSchema>;
 
@@ -88,6 +92,11 @@ export const workflowLine = (snapshot: WorkflowSnapshot): WorkflowLine => {
     phase: definition.phases[phase]?.number ?? 0,
     status: statusOfWorkflow(snapshot),
   };
+};
+
+export const lineIn = (view: WorkflowLine): WorkflowLine => {
+  const { workflow_id, kind, name, phase, status, problem } = view;
+  return { workflow_id, kind, name, phase, status, ...(problem === undefined ? {} : { problem }) };
 };
 
 type PhaseView = WorkflowView['phases'][number];
@@ -217,5 +226,27 @@ export const workflowView = (
         ({ gate, check, passed, says }) => ({ gate, check, passed, says }),
       ),
     })),
+  };
+};
+
+const lastShownSchema = workflowLineSchema.extend({
+  round: z.int(),
+  value: z.unknown(),
+  why: z.string().optional(),
+});
+
+/** As its last entry shows a workflow whose saved state cannot be restored. */
+export const lostWorkflowView = (
+  data: string,
+  problem: string | undefined,
+  startedAt: number,
+): WorkflowView => {
+  const { value, ...last } = lastShownSchema.strip().parse(JSON.parse(data));
+  return {
+    ...last,
+    problem,
+    ...{ version: '?', state: typeof value === 'string' ? value : JSON.stringify(value) },
+    ...{ waits_for: [], verify: [], reports: [], phases: [] },
+    started_at: new Date(startedAt).toISOString(),
   };
 };

@@ -934,6 +934,8 @@ export interface Methods {
       readonly phase: number;
       /** stopped: by a recommendation */
       readonly status: 'started' | 'complete' | 'stopped' | 'failed' | 'cancelled';
+      /** why its saved state cannot be restored, and what to do; else absent */
+      readonly problem?: string | undefined;
     };
   };
   /** the workflows that are not over, then a page of the others, the last to end first */
@@ -956,6 +958,8 @@ export interface Methods {
         readonly phase: number;
         /** stopped: by a recommendation */
         readonly status: 'started' | 'complete' | 'stopped' | 'failed' | 'cancelled';
+        /** why its saved state cannot be restored, and what to do; else absent */
+        readonly problem?: string | undefined;
       }[];
       readonly next_cursor?: string | undefined;
     };
@@ -977,6 +981,8 @@ export interface Methods {
       readonly phase: number;
       /** stopped: by a recommendation */
       readonly status: 'started' | 'complete' | 'stopped' | 'failed' | 'cancelled';
+      /** why its saved state cannot be restored, and what to do; else absent */
+      readonly problem?: string | undefined;
       /** of its definition */
       readonly version: string;
       /** of its chart */
@@ -1053,6 +1059,8 @@ export interface Methods {
       readonly phase: number;
       /** stopped: by a recommendation */
       readonly status: 'started' | 'complete' | 'stopped' | 'failed' | 'cancelled';
+      /** why its saved state cannot be restored, and what to do; else absent */
+      readonly problem?: string | undefined;
     };
   };
   /** cancels a workflow and its tasks that are not over */
@@ -1074,6 +1082,8 @@ export interface Methods {
       readonly phase: number;
       /** stopped: by a recommendation */
       readonly status: 'started' | 'complete' | 'stopped' | 'failed' | 'cancelled';
+      /** why its saved state cannot be restored, and what to do; else absent */
+      readonly problem?: string | undefined;
       /** of its definition */
       readonly version: string;
       /** of its chart */

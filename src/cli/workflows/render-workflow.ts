@@ -114,6 +114,7 @@ export const renderWorkflow = (view: View, width: number | null): string => {
   const lines: readonly PhaseLine[] = [
     ['', `${view.workflow_id} ${view.kind} ${view.version}: ${view.name}`],
     [view.status, view.why === undefined ? '' : `: ${oneLine(view.why, 2_000)}`],
+    ...(view.problem === undefined ? [] : [['', oneLine(view.problem, 2_000)] as const]),
     ...(view.narrowed_by === undefined
       ? []
       : [

@@ -18,8 +18,9 @@ const lineOfWorkflow = ({
   name,
   phase,
   status,
+  problem,
 }: WorkflowSummary): WorkflowSummary => ({
-  ...{ workflow_id, kind, name, phase, status },
+  ...{ workflow_id, kind, name, phase, status, problem },
 });
 
 /** With a limit, those that are not over and so many others; else all. */
@@ -51,6 +52,8 @@ const printWorkflows = async (
     [workflow_id, kind, String(phase), status, oneLine(name)].map((text) => ({ text })),
   );
   io.out(renderTable(workflowHeader, rows, io.width));
+  for (const { problem } of workflows)
+    if (problem !== undefined) io.err(wrapAfter('note: ', oneLine(problem, 2_000), io.width));
   if (!found.isAll) io.err('there are older; see: agent workflow list --all');
   return exitCodes.done;
 };

@@ -76,6 +76,67 @@ test.each<[string, string, (snapshot: string) => string]>([
   );
 });
 
+const brokenWorkflows: readonly [string, (snapshot: string) => string][] = [
+  [
+    'in an unknown state',
+    (snapshot) => snapshot.replace('"value":{"active"', '"value":{"doingMagic"'),
+  ],
+  ['that is no JSON', () => '{'],
+  ['without what its context needs', () => '{"value":"complete","context":{}}'],
+];
+
+test.each(brokenWorkflows)(
+  'a workflow %s stops nothing else: it is listed, and a person gives it up',
+  { timeout: 60_000 },
+  async (_, change) => {
+    const setting = { turns: [finish('done')], tampered: true };
+    const first = await startSystem(setting);
+    const { root, stateDir } = first;
+    const start = { kind: 'feature', product: 'shop', steps: [] } as const;
+    const { workflow_id: broken } = await first.system.workflows.start({ ...start, name: 'One' });
+    const { workflow_id: whole } = await first.system.workflows.start({ ...start, name: 'Two' });
+    await first.stop();
+    alter(stateDir, `workflow:${broken}`, change);
+
+    const next = await startSystem({ ...setting, root, stateDir });
+    const { service, logged } = next;
+    const { workflows, notLoaded } = next.system;
+    const before = await workflows.list();
+    const shown = await workflows.show(broken);
+    const explained = await workflows.explain(broken);
+    const other = await workflows.show(whole);
+    const given = await workflows.cancel(broken, 'it is broken');
+    const after = await workflows.list();
+    const { tasks } = await service.list({ label: `workflow:${broken}` });
+    const again = await workflows.start({ ...start, name: 'One' });
+
+    const line = { workflow_id: broken, kind: 'feature', name: 'One', phase: 1 };
+    const says = expect.stringMatching(
+      `cannot be restored: .*; end it: agent workflow cancel ${broken}$`,
+    );
+    expect(before.workflows).toEqual([
+      expect.objectContaining({ workflow_id: whole }),
+      { ...line, status: 'started', problem: says },
+    ]);
+    expect(shown).toMatchObject({ ...line, status: 'started', problem: says, phases: [] });
+    expect(explained).toMatchObject({ task_id: broken, reason: says, allowed_events: ['cancel'] });
+    expect(other.status).toBe('started');
+    expect(logged).toContainEqual(
+      expect.objectContaining({ facts: expect.objectContaining({ kind: 'workflow', id: broken }) }),
+    );
+    expect(given).toMatchObject({ ...line, status: 'cancelled', why: 'it is broken' });
+    expect(after.workflows.map(({ workflow_id, status }) => [workflow_id, status])).toEqual([
+      [whole, 'started'],
+      [broken, 'cancelled'],
+    ]);
+    expect(notLoaded()).toEqual([]);
+    expect(tasks.filter(({ status }) => status !== 'cancelled')).toEqual([]);
+    expect(again.status).toBe('started');
+    await expect(workflows.cancel(broken, null)).rejects.toThrow(/cancelled/);
+    await expect(workflows.retry(broken)).rejects.toThrow(/start the workflow anew/);
+  },
+);
+
 const brokenQueues: readonly [string, (snapshot: string) => string][] = [
   ['in an unknown state', renamed('testing', 'doingMagic')],
   ['that is no JSON', () => '{'],

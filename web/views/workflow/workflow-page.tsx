@@ -69,6 +69,7 @@ const Phases = ({ view }: { view: WorkflowView }) => (
         {view.kind} {view.version}, {view.workflow_id}, {view.status}
       </span>
     </header>
+    {view.problem !== undefined && <p class="tone-fail">{view.problem}</p>}
     {view.why !== undefined && (
       <section>
         <h2>Why it is {view.status}</h2>
