@@ -183,6 +183,68 @@ describe('what an agent committed elsewhere', () => {
     expect(filesOn(tag)).toEqual(['.gitignore', 'a.txt', 'tagged.txt']);
   });
 
+  test.each([
+    ['refs/foo/x', 'agent/bd-a1/1-refs-foo-x'],
+    ['refs/original/refs/heads/main', 'agent/bd-a1/1-refs-original-refs-heads-main'],
+    ['refs/remotes/origin/x', 'agent/bd-a1/1-refs-remotes-origin-x'],
+    ['refs/bisect/good-1', 'agent/bd-a1/1-refs-bisect-good-1'],
+    ['refs/x', 'agent/bd-a1/1-refs-x'],
+  ])('under %s is kept, loose and packed', async (ref, kept) => {
+    for (const isPacked of [false, true]) {
+      const { git, commit, end, branches, filesOn } = await openGit();
+      git('checkout', '-q', '-b', 'other');
+      commit('b.txt');
+      git('update-ref', ref, 'HEAD');
+      git('checkout', '-q', '-');
+      git('branch', '-q', '-D', 'other');
+      if (isPacked) git('pack-refs', '--all');
+
+      const { work } = await end();
+
+      expect(branches()).toEqual([kept]);
+      expect(filesOn(kept)).toEqual(['.gitignore', 'a.txt', 'b.txt']);
+      expect(work?.left).toHaveLength(1);
+    }
+  });
+
+  test('in place of a commit (git replace) is kept', async () => {
+    const { git, commit, end, branches, filesOn } = await openGit();
+    git('checkout', '-q', '-b', 'other');
+    commit('b.txt');
+    git('replace', '-f', 'other~1', 'other');
+    git('--no-replace-objects', 'checkout', '-q', '-');
+    git('branch', '-q', '-D', 'other');
+
+    await end();
+
+    const [branch = ''] = branches();
+    expect(branches()).toHaveLength(1);
+    expect(branch).toMatch(/^agent\/bd-a1\/1-refs-replace-[0-9a-f]{40}$/);
+    expect(filesOn(branch)).toEqual(['.gitignore', 'a.txt', 'b.txt']);
+  });
+
+  test('as notes, or as what is no commit, is named', async () => {
+    const { root, git, end, branches, write } = await openGit();
+    git('notes', 'add', '-m', 'look at this');
+    write('b.txt', 'loose\n');
+    const blob = git('hash-object', '-w', 'b.txt');
+    git('tag', '-a', '-m', 'one', 'inner', blob);
+    git('tag', '-a', '-m', 'two', 'outer', 'inner');
+    write('b.txt', 'another\n');
+    git('update-ref', 'refs/foo/blob', git('hash-object', '-w', 'b.txt'));
+    execFileSync('rm', [join(root, 'b.txt')]);
+
+    const { work, notes } = await end();
+
+    expect(branches()).toEqual(['']);
+    expect(work?.left?.map(({ ref, reason }) => [ref, reason]).toSorted()).toEqual([
+      [expect.stringMatching(/^(?:inner|outer)$/), 'it is no commit'],
+      ['refs/foo/blob', 'it is no commit'],
+      ['refs/notes/commits', 'notes on commits are not saved'],
+    ]);
+    expect(notes).toHaveLength(3);
+  });
+
   test('and has in its folder, or began with, is not kept twice', async () => {
     const { git, commit, end, branches } = await openGit();
     git('tag', 'before');

@@ -5,7 +5,7 @@ import { entriesIn, openBelow, withFile } from '../folders/handles.ts';
 import { isGone, isShut } from '../folders/walk.ts';
 import type { ObjectFormat } from '../git/blobs.ts';
 
-/** A name that the agent's own git has for a commit: `fix/x`, `v1`, `stash@{0}`. */
+/** A name that the agent's own git has for a commit: `fix/x`, `v1`, `stash@{0}`, `refs/foo/x`. */
 export interface AgentRef {
   readonly name: string;
   readonly oid: string;
@@ -25,7 +25,7 @@ const objectBytesAtMost = 100 * 1024 * 1024;
 const readBytesAtMost = 1024 * 1024 * 1024;
 const mostObjects = 50_000;
 const oidPattern = /^[0-9a-f]{40}(?:[0-9a-f]{24})?$/;
-const packedLine = /^([0-9a-f]{40,64}) (refs\/(?:heads|tags)\/\S+|refs\/stash)$/gm;
+const packedLine = /^([0-9a-f]{40,64}) (refs\/\S+)$/gm;
 const leftDetached = /^\S+ \S+ [^\t]*\tcheckout: moving from ([0-9a-f]{40,64}) to /gm;
 
 /** The first bytes of a file below an open folder; null when it is none, or too large. */
@@ -76,15 +76,15 @@ const readRefs = (root: number) => {
   const packed = [...textAt(root, 'packed-refs').matchAll(packedLine)].map(
     ([, oid = '', name = '']) => ({ name, oid }),
   );
-  const loose = [...looseRefs(root, 'refs/heads'), ...looseRefs(root, 'refs/tags')];
+  const loose = looseRefs(root, 'refs');
   const byName = new Map([...packed, ...loose].map(({ name, oid }) => [name, oid]));
   const stashes = textAt(root, 'logs/refs/stash').split('\n').filter(Boolean).reverse();
-  const stash = byName.get('refs/stash') ?? textAt(root, 'refs/stash').trim();
+  const stash = byName.get('refs/stash') ?? '';
   byName.delete('refs/stash');
   const head = textAt(root, 'HEAD').trim();
   const headOid = head.startsWith('ref: ') ? byName.get(head.slice('ref: '.length)) : head;
   const named = [...byName].map(([name, oid]) => ({
-    name: name.split('/').slice(2).join('/'),
+    name: name.replace(/^refs\/(?:heads|tags)\//, ''),
     oid,
   }));
   const stashOids =

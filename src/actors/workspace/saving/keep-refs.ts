@@ -25,6 +25,7 @@ const mostCommits = 5_000;
 const mostFiles = 10_000;
 const bytesAtMost = 256 * 1024 * 1024;
 const mostNames = 100;
+const mostTags = 10;
 
 type Files = ReadonlyMap<string, { readonly mode: string; readonly oid: string }>;
 
@@ -177,6 +178,9 @@ const createKeeping = async (
   return async ({ name, oid }: AgentRef): Promise<KeptRefs> => {
     const commit = agent.object(oid);
     if (commit === null) throw new GitError('its objects are packed, or too large');
+    if (commit.type !== 'commit') throw new GitError('it is no commit');
+    // Their files are named after commits: a branch with them would remove all other files.
+    if (name.startsWith('refs/notes/')) throw new GitError('notes on commits are not saved');
     const { tree, parents, message } = partsOfCommit(commit);
     const top = agent.object(tree);
     // Untracked files of a stash are in a commit of their own.
@@ -228,16 +232,20 @@ const reachedFromHead = (agent: AgentGitReading): ReadonlySet<string> => {
   return reached;
 };
 
-/** An annotated tag names another object. */
-const peeled = (agent: AgentGitReading, { name, oid }: AgentRef): AgentRef => {
-  const object = agent.object(oid);
-  const named = object?.type === 'tag' ? object.content.toString('latin1') : '';
-  return { name, oid: /^object ([0-9a-f]+)\n/.exec(named)?.[1] ?? oid };
+/** An annotated tag names another object, which may be a tag. */
+const peeled = (agent: AgentGitReading, { name, oid: first }: AgentRef): AgentRef => {
+  let oid = first;
+  for (let depth = 0; depth < mostTags; depth += 1) {
+    const object = agent.object(oid);
+    if (object?.type !== 'tag') break;
+    oid = /^object ([0-9a-f]+)\n/.exec(object.content.toString('latin1'))?.[1] ?? oid;
+  }
+  return { name, oid };
 };
 
 /**
- * Keeps what an agent committed elsewhere than in its folder: on other branches, tags, stashes and
- * detached commits of its own git. Each is one commit on a branch beside the attempt's, with what it
+ * Keeps what an agent committed elsewhere than in its folder: on other branches, tags, stashes, other
+ * refs and detached commits of its own git. Each is one commit on a branch beside the attempt's, with what it
  * changes and the saved work does not have; or it is named with the reason.
  */
 export const keepAgentRefs = async (
@@ -256,7 +264,10 @@ export const keepAgentRefs = async (
   try {
     const agent = readAgentGit(root, dirs.repository.format);
     const reached = reachedFromHead(agent);
-    const refs = agent.refs.map((ref) => peeled(agent, ref)).filter(({ oid }) => !reached.has(oid));
+    const refs = agent.refs
+      .map((ref) => peeled(agent, ref))
+      .filter(({ oid }, at, all) => all.findIndex((each) => each.oid === oid) === at)
+      .filter(({ oid }) => !reached.has(oid));
     const known = await findObjects(
       dirs,
       refs.map(({ oid }) => oid),
