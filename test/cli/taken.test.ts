@@ -7,8 +7,15 @@ import { openProject } from '../support/cli.ts';
 const withTaken = (assignee: string | null) => {
   const project = openProject();
   mkdirSync(join(project.root, '.beads'), { recursive: true });
-  const issue = { id: 'x-1', title: 'taken', status: 'in_progress', assignee };
-  writeFileSync(join(project.root, '.beads', 'issues.jsonl'), `${JSON.stringify(issue)}\n`);
+  const issues = [
+    { id: 'x-1', title: 'taken', status: 'in_progress', assignee },
+    {
+      ...{ id: 'x-2', title: 'after it', status: 'open' },
+      dependencies: [{ issue_id: 'x-2', depends_on_id: 'x-1', type: 'blocks' }],
+    },
+  ];
+  const lines = issues.map((issue) => `${JSON.stringify(issue)}\n`);
+  writeFileSync(join(project.root, '.beads', 'issues.jsonl'), lines.join(''));
   return project;
 };
 
@@ -32,6 +39,8 @@ test.each([
       ['engineer', 'x-1'],
       ['cancel', 'x-1'],
       ['retry', 'x-1'],
+      ['discard', 'x-1'],
+      ['delete', 'x-1'],
     ])
       expect(await agent(...words)).toMatchObject(held(holder));
     expect(await agent('reopen', 'x-1')).toMatchObject({ code: 0 });
@@ -42,6 +51,41 @@ test.each([
     });
   },
 );
+
+test.each([
+  [null, 'somebody (status in_progress)'],
+  ['amy', 'amy'],
+])('a task that %s has taken is named by what lists and plans', async (assignee, holder) => {
+  const { agent } = withTaken(assignee);
+  const says = `held by ${holder} in the tracker; release it with: agent reopen x-1`;
+
+  const offline = await agent('list', '--no-start');
+  await agent('server', 'start');
+  const listed = await agent('list');
+  const shown = await agent('show', 'x-1');
+  const json = JSON.parse((await agent('show', 'x-1', '--json')).out);
+  const explained = await agent('explain', 'x-1');
+  const dependent = await agent('explain', 'x-2');
+  const planned = await agent('run', 'x-2', '--role', 'engineer', '--dry-run');
+  const ran = await agent('run', 'x-1', '--role', 'engineer');
+
+  for (const { out, err } of [offline, listed]) {
+    expect(out).toContain(`held by ${holder}`);
+    expect(err).toContain('x-1 is held by others in the tracker; to release one: agent reopen x-1');
+    expect(err).not.toContain('no progress');
+  }
+  expect(shown.out.replace(/\s+/g, ' ')).toContain(`${holder}; agent reopen x-1 releases it`);
+  expect(shown.out).not.toContain('logs -f');
+  expect(json.held_by).toBe(holder);
+  expect(explained.out.replace(/\s+/g, ' ')).toContain(`because task x-1 is ${says}`);
+  expect(explained.out).toMatch(/may now: .*reopen/);
+  expect(dependent.out.replace(/\s+/g, ' ')).toContain(
+    `it waits for x-1 (held by ${holder}; release it with: agent reopen x-1)`,
+  );
+  expect(`${planned.out}${planned.err}`).toContain(`skipped x-1: task x-1 is ${says}`);
+  expect(planned.out).not.toMatch(/^x-1 /m);
+  expect(`${ran.out}${ran.err}`).toContain(`skipped x-1: task x-1 is ${says}`);
+});
 
 test('without a server, reopen releases a task that somebody has taken', async () => {
   const { agent } = withTaken('amy');

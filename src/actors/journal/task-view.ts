@@ -176,6 +176,10 @@ export const taskViewSchema = z.strictObject({
     .string()
     .optional()
     .describe('status in the tracker of a task that was asked to run and is not open there'),
+  held_by: z
+    .string()
+    .optional()
+    .describe('who holds it in the tracker, where that is somebody else; reopen releases it'),
   phase: z
     .union([z.enum(phases), z.string()])
     .describe('what it does or waits for; the status when it is over'),

@@ -12,6 +12,8 @@ export interface Task {
   readonly status: string;
   /** status in the tracker of a task that was asked to run and is not open there */
   readonly tracker_status?: string | undefined;
+  /** who holds it in the tracker, where that is somebody else; reopen releases it */
+  readonly held_by?: string | undefined;
   /** what it does or waits for; the status when it is over */
   readonly phase: 'waiting_for_run' | 'waiting_for_person' | 'waiting_for_dependencies' | 'waiting_for_slot' | 'waiting_for_tracker' | 'preparing' | 'thinking' | 'acting' | 'awaiting_input' | 'awaiting_approval' | 'backing_off' | 'verifying' | 'closing' | 'cancelling' | (string & {});
   /** whether it can be run now */

@@ -56,6 +56,7 @@ export const nextSteps = ({
   work,
   parked_until: parked,
   parked_reason: reason,
+  held_by: holder,
 }: TaskView): readonly string[] => {
   const step = (command: string, does: string): string => `  agent ${command.padEnd(18)}  ${does}`;
   if (awaiting !== undefined) return [step(`respond ${id}`, 'answer')];
@@ -66,6 +67,7 @@ export const nextSteps = ({
         : `  ${goOnWords(id, reason)}`,
       step(`cancel ${id}`, 'give it up'),
     ];
+  if (holder !== undefined) return [step(`reopen ${id}`, 'release it')];
   if (status === 'started') return [step(`logs -f ${id}`, 'watch')];
   if (phase === 'waiting_for_person') return personsSteps(id, labels, step);
   if (status === 'queued' && ready) return [step(`${role ?? 'engineer'} ${id}`, 'run')];

@@ -40,13 +40,24 @@ const compareBy =
 /** Without a server, a started task is not running. */
 const warnStranded = (client: Client, tasks: readonly TaskView[], io: Io): void => {
   const stranded = tasks.filter(
-    ({ status, phase }) =>
-      status === 'started' || phase === 'waiting_for_slot' || phase === 'backing_off',
+    ({ status, phase, held_by: holder }) =>
+      (status === 'started' && holder === undefined) ||
+      phase === 'waiting_for_slot' ||
+      phase === 'backing_off',
   );
   if (client.live || stranded.length === 0) return;
   const [only] = stranded.length === 1 ? stranded : [];
   const who = only === undefined ? `${stranded.length} tasks make` : `${only.task_id} makes`;
   io.err(`note: no server runs, so ${who} no progress; start one with: agent server start`);
+};
+
+/** Their rows say by whom. */
+const warnHeld = (tasks: readonly TaskView[], io: Io): void => {
+  const [first, ...more] = tasks.filter(({ held_by: holder }) => holder !== undefined);
+  if (first === undefined) return;
+  const { task_id: id } = first;
+  const others = more.length === 0 ? 'is' : `and ${more.length} more are`;
+  io.err(`note: ${id} ${others} held by others in the tracker; to release one: agent reopen ${id}`);
 };
 
 const warnCycles = async (tasks: readonly TaskView[], io: Io): Promise<void> => {
@@ -138,6 +149,7 @@ export const printTasks = async (client: Client, io: Io, args: ListArgs): Promis
   }
   io.out(renderList(tasks, Date.now(), io.width));
   if (tasks.length === 0) io.err(nothingText(filter));
+  warnHeld(tasks, io);
   await warnCycles(tasks, io);
   if (args.limit === undefined) noteMore(more, sort, io);
   return exitCodes.done;

@@ -66,6 +66,7 @@ export const goOnWords = (taskId: string, reason: string | undefined): string =>
 export const stateWords = (task: TaskView, now: number): string => {
   const { status, phase, ready, work, parked_until: parked } = task;
   if (parked !== undefined) return parkedWords(parked, now, task.parked_reason);
+  if (task.held_by !== undefined) return `held by ${oneLine(task.held_by, longestWord)}`;
   const merge = status === 'complete' ? mergeWord(work) : null;
   if (merge === 'not merged') return `complete (${mergeStateWord(work)})`;
   if (merge !== null) return `complete (${merge})`;

@@ -1,6 +1,6 @@
 import type { StartConflict } from '../../../machines/agent/agent-context.ts';
 import { describeFailure } from '../../../machines/describe-failure.ts';
-import { describeRefusal } from '../../../machines/errors.ts';
+import { describeRefusal, refusal } from '../../../machines/errors.ts';
 import { type SlotGuard, slotGuards } from '../../../machines/supervisor/slot-guards.ts';
 import {
   roleUse,
@@ -103,6 +103,10 @@ const slotReason = ({ slots, supervisor, role }: ExplainInputs): string => {
   return `it waits for ${slot}; ${slots.waiting} wait`;
 };
 
+/** Who else has a task that nobody runs here, and that is not over. */
+const holderAtRest = (snapshot: TaskSnapshot, { finding }: ExplainInputs): string | null =>
+  snapshot.hasTag('resting') && !snapshot.hasTag('settled') ? finding.holder : null;
+
 /** The reason of a task without a refusal and without a failure. */
 const waitReason = (snapshot: TaskSnapshot, given: ExplainInputs): string | null => {
   const { blockers, cycle, awaiting, isPersons = false } = given;
@@ -115,6 +119,11 @@ const waitReason = (snapshot: TaskSnapshot, given: ExplainInputs): string | null
       ? 'its dependencies are complete; it is about to start'
       : `it starts by itself when its dependencies are complete; it waits for ${blockers.join(', ')}`;
   if (!snapshot.hasTag('resting')) return null;
+  const holder = holderAtRest(snapshot, given);
+  if (holder !== null)
+    return describeRefusal(
+      refusal('tracker_conflict', { task_id: snapshot.context.taskId, holder }),
+    );
   if (blockers.length > 0) return cycle ?? `it waits for ${blockers.join(', ')}`;
   return isPersons ? 'it waits for a person, who closes it' : 'nobody has asked for a run';
 };
@@ -199,31 +208,37 @@ export const explain = (snapshot: TaskSnapshot, given: ExplainInputs): Explanati
     })),
     ...(hasSlot(snapshot, given) ? [] : explainSlots(context.taskId, given)),
   ];
-  const { refusal, deadlineAt } = snapshot.context;
+  const { refusal: refused, deadlineAt } = snapshot.context;
   // The dependencies may have changed since the refusal.
   const since =
-    refusal?.code === 'dependencies_unmet' && blockers.length > 0
+    refused?.code === 'dependencies_unmet' && blockers.length > 0
       ? `; now: ${cycle ?? blockers.join(', ')}`
       : '';
   // It may have been away, as while another branch was checked out.
-  const isBack = refusal?.code === 'task_not_found' && runGuards.taskExists({ context });
-  const refused = isBack
+  const isBack = refused?.code === 'task_not_found' && runGuards.taskExists({ context });
+  const refusedWhy = isBack
     ? 'it was missing in the tracker when its run was to begin; nobody has asked for a run since'
-    : refusal === null
+    : refused === null
       ? null
-      : `${describeRefusal(refusal)}${since}`;
+      : `${describeRefusal(refused)}${since}`;
   const reason = snapshot.hasTag('settled')
     ? endReason(snapshot)
-    : (parkedReason(snapshot) ?? refused ?? lastFailure(snapshot) ?? waitReason(snapshot, given));
+    : (parkedReason(snapshot) ??
+      refusedWhy ??
+      lastFailure(snapshot) ??
+      waitReason(snapshot, given));
   return {
     task_id: context.taskId,
     state: snapshot.value,
     guards,
-    allowed_events: allowedCommands(snapshot, awaiting !== undefined).filter(
-      (name) =>
-        !wouldBeRefused(name, snapshot.hasTag('complete'), guards) &&
-        !(name === 'run' && given.isPersons === true),
-    ),
+    allowed_events:
+      holderAtRest(snapshot, given) === null
+        ? allowedCommands(snapshot, awaiting !== undefined).filter(
+            (name) =>
+              !wouldBeRefused(name, snapshot.hasTag('complete'), guards) &&
+              !(name === 'run' && given.isPersons === true),
+          )
+        : ['close', 'reopen'],
     reason,
     deadline: awaiting === undefined ? isoOrNull(deadlineAt) : (awaiting.deadline ?? null),
     request_reason: context.requestReason ?? null,

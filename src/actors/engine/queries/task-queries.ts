@@ -4,13 +4,13 @@ import { workflowLabels } from '../../../machines/for-person.ts';
 import { statusAndPhase } from '../../../machines/phase.ts';
 import type { Acceptance } from '../../../machines/task/task-context.ts';
 import { finalStatuses, type TaskId } from '../../../machines/task.ts';
-import type { TrackedTask } from '../../../machines/tracked-task.ts';
+import { holderOf, isTaken, type TrackedTask } from '../../../machines/tracked-task.ts';
 import { type Decided, decidedIn } from '../../journal/decision.ts';
 import { entry } from '../../journal/event-types.ts';
 import type { TaskView } from '../../journal/task-view.ts';
 import { endLabels } from '../../ledger/issue.ts';
 import type { Answer, NewEntry, StoreReads } from '../../store/port.ts';
-import type { TaskFields, TrackerReads, TrackerWrites } from '../../tracker/port.ts';
+import type { TaskFields, TrackerInfo, TrackerReads, TrackerWrites } from '../../tracker/port.ts';
 import type { Workspace } from '../../workspace/port.ts';
 import type { WorkReads } from '../../workspace/worktrees/work-view.ts';
 import { type ListRequest, listTasks, type TaskPage } from './list-tasks.ts';
@@ -75,7 +75,11 @@ const createTaskEdits = (ports: TaskEditPorts): TaskEdits => {
     record(entry(task_id, attempt, 'log', now(), { level: 'info', message, ...facts }));
 
   /** Queued for a slot, at work, or between two attempts. */
-  const requireAtRest = async (id: TaskId, { status, phase }: TaskView): Promise<void> => {
+  const requireAtRest = async (
+    id: TaskId,
+    { status, phase, held_by: holder }: TaskView,
+  ): Promise<void> => {
+    if (holder !== undefined) throw new ServiceError('tracker_conflict', { task_id: id, holder });
     if (status !== 'started' && (await store?.actor(id))?.pending !== true) return;
     throw new ServiceError('event_not_allowed', {
       task_id: id,
@@ -151,7 +155,7 @@ export interface TaskQueries extends TaskEdits, TaskHistories {
 }
 
 export interface TaskQueryPorts {
-  readonly tracker: TrackerReads & TrackerWrites;
+  readonly tracker: Pick<TrackerInfo, 'actor'> & TrackerReads & TrackerWrites;
   /** Null in a project without runs. */
   readonly store: Pick<
     StoreReads,
@@ -240,13 +244,20 @@ const requireCreatable = (request: CreateRequest): string => {
 export const createTaskQueries = ({
   tracker,
   store,
-  viewOf,
+  viewOf: bareView,
   record,
   now,
   knownTask,
   workOf,
   bringWork = null,
 }: TaskQueryPorts): TaskQueries => {
+  const viewOf = async (tracked: TrackedTask): Promise<TaskView> => {
+    const view = await bareView(tracked);
+    const isOurs = view.status === 'started' && view.phase !== view.status;
+    const holder =
+      isOurs || !isTaken(tracked, tracker.actor) ? null : holderOf(tracked, tracker.actor);
+    return holder === null ? view : { ...view, held_by: holder };
+  };
   const find = createFind(tracker, knownTask);
   const changed = async (taskId: string, change: Promise<Acceptance>): Promise<TaskView> => {
     const { refusal } = await change;

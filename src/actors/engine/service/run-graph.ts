@@ -12,8 +12,13 @@ import { refuses } from '../../../machines/task/command-refusals.ts';
 import type { TaskCommand } from '../../../machines/task/task-context.ts';
 import type { TaskSnapshot } from '../../../machines/task/task-machine.ts';
 import { type Role, type RunOptions, roles, type TaskId } from '../../../machines/task.ts';
-import { statusInTracker, type TrackedTask } from '../../../machines/tracked-task.ts';
-import type { TrackerReads } from '../../tracker/port.ts';
+import {
+  holderOf,
+  isTaken,
+  statusInTracker,
+  type TrackedTask,
+} from '../../../machines/tracked-task.ts';
+import type { TrackerInfo, TrackerReads } from '../../tracker/port.ts';
 import {
   cycleReason,
   type OrderedTasks,
@@ -79,7 +84,7 @@ export interface GraphRun {
 }
 
 export interface RunGraphPorts extends Omit<ExecutePorts, 'queries' | 'tracker' | 'usedBudget'> {
-  readonly tracker: Pick<TrackerReads, 'findMany' | 'page'>;
+  readonly tracker: Pick<TrackerReads, 'findMany' | 'page'> & Pick<TrackerInfo, 'actor'>;
   readonly views: Pick<TaskViews, 'snapshotOf' | 'viewOf'>;
   /** Tasks that may wait. */
   readonly queueLimit: () => number;
@@ -180,6 +185,10 @@ const runOf = async (
     const role = await labelledRole(ports, task, fallback);
     if (typeof role !== 'string') return role;
     const snapshot = await ports.views.snapshotOf(task.id, task);
+    const { actor } = ports.tracker;
+    const holder = isTaken(task, actor) ? holderOf(task, actor) : null;
+    if (holder !== null && !snapshot.hasTag('pending'))
+      throw new ServiceError('tracker_conflict', { task_id: task.id, holder });
     if (taskIds === undefined && isApproved(snapshot))
       return { task_id, reason: approvedReason(task_id), code: 'approved' };
     const next = nextOptions(snapshot.context, role, options, ports.optionsFor);

@@ -84,9 +84,11 @@ const createAttemptChanges = ({
     const attempt = wanted ?? task.attempt;
     const refuse = (state: string, allowed: readonly string[]): ServiceError =>
       new ServiceError('event_not_allowed', { task_id: id, event: 'discard', state, allowed });
-    if (task.status === 'started' && attempt === task.attempt)
+    if (task.status === 'started' && task.held_by === undefined && attempt === task.attempt)
       throw refuse(`at work (attempt ${attempt})`, ['cancel', 'discard it when it has ended']);
     const before = await workspace.workOf(id, attempt);
+    const holder = before === null ? task.held_by : undefined;
+    if (holder !== undefined) throw new ServiceError('tracker_conflict', { task_id: id, holder });
     const found = await workspace.discard(id, attempt, reason);
     if (found === null)
       throw noWork(id, 'discard', `${task.status}, without saved work of attempt ${attempt}`);
@@ -176,7 +178,9 @@ const createExplain = (
   const statusPhrase = async (id: TaskId): Promise<string> => {
     const tracked = await tracker.find(id);
     if (tracked === null) return `${id} (which does not exist)`;
-    const { status, error } = await views.viewOf(tracked);
+    const { status, error, held_by: holder } = await queries.status(id);
+    if (holder !== undefined)
+      return `${id} (held by ${holder}; release it with: agent reopen ${id})`;
     const why = error === undefined ? '' : `: ${error.message}`;
     const isOver = status === 'failed' || status === 'cancelled';
     return `${id} (${status}${why}${isOver ? `; run it again with: agent retry ${id}` : ''})`;

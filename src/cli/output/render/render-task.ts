@@ -152,6 +152,7 @@ const taskRows = (
   width: number | null,
 ): readonly (readonly [string, string | undefined])[] => [
   ['role', roleLine(task)],
+  ['held by', task.held_by && `${task.held_by}; agent reopen ${task.task_id} releases it`],
   ['priority', `P${task.priority}`],
   ['depends on', task.dependencies.join(', ') || undefined],
   ['waits for', task.unmet_dependencies.join(', ') || undefined],
