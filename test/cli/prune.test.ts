@@ -59,7 +59,7 @@ test('prune removes merged branches and old histories, and says what and how muc
   const done = await agent('prune', '--json');
   const again = await agent('prune');
 
-  expect(dry).toMatchObject({ code: 0, err: expect.stringContaining('git branch -D <branch>') });
+  expect(dry).toMatchObject({ code: 0, err: expect.stringContaining('agent discard <id>') });
   const [kept, branch, history, total] = dry.out.split('\n');
   expect(kept).toBe(`kept     agent/${waiting}/1: not merged`);
   expect(branch).toBe(`would remove  branch   agent/${merged}/1`);
@@ -120,6 +120,8 @@ test('prune works beside a server and in two terminals at once; work of a task t
   expect(both.map(({ out }) => out).join('')).toContain(
     `kept     agent/${deleted}/1: not merged; its task was deleted`,
   );
+  for (const { err } of both)
+    expect(err).toContain('with a reason too, and the work on them: agent prune --superseded');
   for (const { out } of both)
     for (const line of out.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
   expect([branches(), (await agent('wait', next)).code]).toEqual([`agent/${deleted}/1`, 0]);

@@ -176,7 +176,7 @@ export const pruneCommand: CliCommand = defineCommand({
       type: 'switch',
       default: false,
       describe:
-        'Also remove branches that are not merged of superseded, failed, discarded and deleted work',
+        'Also remove unmerged branches of superseded, failed, discarded or deleted work, and beside',
     },
   },
   common: readsConfig,

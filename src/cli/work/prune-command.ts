@@ -89,7 +89,7 @@ const notMerged = 'not merged';
 
 interface PruneOptions {
   readonly dryRun: boolean;
-  /** Also removes work that is not merged and that nobody needs. */
+  /** Also removes work that is not merged, where there is a reason, and branches beside. */
   readonly superseded: boolean;
 }
 
@@ -229,10 +229,10 @@ const printText = (
   io.out(removed.length === 0 ? 'there is nothing to remove' : `${verb} ${prunedTotal(removed)}`);
   if (kept.some(({ why }) => why.startsWith(`${notMerged};`)))
     io.err(
-      'note: to remove branches that nobody needs although they are not merged: agent prune --superseded',
+      'note: to remove those with a reason too, and the work on them: agent prune --superseded',
     );
   if (kept.some(({ why }) => why === notMerged))
-    io.err('note: merge such work with agent merge, or drop it with git branch -D <branch>');
+    io.err('note: take the other work with agent merge <id>, or refuse it with agent discard <id>');
 };
 
 /**
