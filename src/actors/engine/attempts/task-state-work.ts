@@ -141,6 +141,8 @@ const preparing =
   async (change, fence) => {
     const committed = async (): Promise<void> => {
       await flush();
+      // What was saved with it takes effect in this turn, and may have ended this work.
+      await new Promise(setImmediate);
       fence();
     };
     const answer = await tracker.prepare(change, { fence, committed });
