@@ -1,8 +1,9 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { parseScript } from '../../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
+import { StoreError } from '../../../src/actors/store/port.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import { isRoot, testUnless } from '../../support/needs.ts';
 import {
@@ -359,6 +360,20 @@ test('who does not wait for a test goes away, and the merge goes on', async () =
   expect(await running.service.undo(undo)).toMatchObject({
     landed: [{ task_id: id }],
     refused: [],
+  });
+});
+
+test('a merge whose queue cannot be saved says why', async () => {
+  const running = await start({ options: landing(check) });
+  const id = await complete(running, 'Call');
+  const commit = vi.spyOn(running.store, 'commit').mockImplementation(() => {
+    throw new StoreError('the disk is full');
+  });
+  onTestFinished(() => commit.mockRestore());
+
+  await expect(running.service.merge({ taskId: id })).rejects.toMatchObject({
+    code: 'internal',
+    message: expect.stringContaining('the mergeQueue was not saved: the disk is full'),
   });
 });
 

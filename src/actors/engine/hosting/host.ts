@@ -7,7 +7,9 @@ import {
   waitFor,
 } from 'xstate';
 import { ServiceError } from '../../../machines/errors.ts';
+import { messageOf } from '../../../machines/message-of.ts';
 import { charts } from '../../journal/chart-versions.ts';
+import { staleCommit } from '../../journal/commit-answer.ts';
 import { durable } from '../../journal/durable-actor.ts';
 import { entry } from '../../journal/event-types.ts';
 import type { Journal } from '../../journal/journal.ts';
@@ -202,13 +204,15 @@ export const createHost = <Snapshot extends AnyMachineSnapshot, Event extends Ev
     begin: async (input, isAnswered) => {
       const first = createActor(machine, { input }).getSnapshot() as Snapshot;
       const cause: HostedStart = { type: 'xstate.init', input };
-      const saved =
-        (await journal.commit(live.changeTo(first, 0, cause))) === 'ok'
-          ? await store.actor(hostedKey(kind, idOf(first.context)))
-          : null;
-      if (saved === null)
-        throw new ServiceError('internal', { detail: `the ${kind} was not saved; try again` });
-      await answered(live.load(saved), isAnswered);
+      try {
+        const answer = await journal.commit(live.changeTo(first, 0, cause));
+        const saved = await store.actor(hostedKey(kind, idOf(first.context)));
+        if (answer !== 'ok' || saved === null) throw staleCommit();
+        await answered(live.load(saved), isAnswered);
+      } catch (error) {
+        const detail = `the ${kind} was not saved: ${messageOf(error)}`;
+        throw new ServiceError('internal', { detail }, { cause: error });
+      }
     },
     stateOf: async (id) => {
       const state = live.find(id)?.getSnapshot();
