@@ -14,8 +14,13 @@ export interface MergeInvariants {
   /** The branch is about to move. */
   lands(train: TrainToLand): void;
   refused(taskId: string, attempt: number, why: MergeConflict): void;
-  /** A person hears what came of a merge, or of an undo. */
-  answered(work: Named, merged: Pick<Merged, 'status'>, isUndo: boolean): void;
+  /** How often the branch has moved. */
+  moves(): number;
+  /**
+   * A person hears what came of a merge, or of an undo; `since`: the moves when it was asked for. Of many
+   * it is heard when the last one has ended.
+   */
+  answered(work: Named, merged: Pick<Merged, 'status'>, isUndo: boolean, since: number): void;
   /** Nothing is on its way any more. */
   atEnd(): void;
 }
@@ -33,6 +38,7 @@ const nothingMerges: MergeInvariants = {
   built: () => {},
   lands: () => {},
   refused: () => {},
+  moves: () => 0,
   answered: () => {},
   atEnd: () => {},
 };
@@ -48,6 +54,9 @@ export const createMergeInvariants = (
   const coupled = new Map<string, Coupled>();
   /** Work that landed, and was not taken back since. */
   const landed = new Set<string>();
+  /** The number of the last move that brought a change, and of the last one that took it back. */
+  const [came, went] = [new Map<string, number>(), new Map<string, number>()];
+  let moved = 0;
   const isOn = (name: string): boolean => namesIn(treeOf(project.head())).includes(name);
   const changeOf = ({ taskId, attempt }: Named): string | undefined =>
     works.get(workKey(taskId, attempt))?.change?.name;
@@ -76,6 +85,9 @@ export const createMergeInvariants = (
       for (const name of before)
         require(namesIn(after).includes(name) !== unwanted.has(name), () =>
           `M3 ${what} lands, and ${name} ${unwanted.has(name) ? 'is not taken back' : 'is lost'}`);
+      moved += 1;
+      for (const name of wanted) came.set(name, moved);
+      for (const name of unwanted) went.set(name, moved);
       for (const { taskId, attempt, undoes } of cars) {
         const key = workKey(taskId, attempt);
         if (undoes === undefined) landed.add(key);
@@ -90,12 +102,16 @@ export const createMergeInvariants = (
         unblamed === true ? hangs(tree) || !passes(onto) : passes(onto) && !passes(tree);
       require(isRight, () => `M4 ${workKey(taskId, attempt)} is refused by mistake: ${why}`);
     },
-    answered: ({ taskId, attempt }, { status }, isUndo) => {
+    moves: () => moved,
+    answered: ({ taskId, attempt }, { status }, isUndo, since) => {
       const name = changeOf({ taskId, attempt });
       if (status === 'conflict' || name === undefined) return;
       const key = workKey(taskId, attempt);
       const [isThere, isOurs] = [isOn(name), landed.has(key)];
-      const fits = isUndo ? !isThere : isThere || (status === 'merged' && !isOurs);
+      const isLater = (moves: typeof came): boolean => (moves.get(name) ?? 0) > since;
+      const fits = isUndo
+        ? !isThere || isLater(came)
+        : isThere || isLater(went) || (status === 'merged' && !isOurs);
       require(fits, () =>
         `M5 ${isUndo ? 'undo' : 'merge'} of ${key} was answered ${status}, and ${name} is ${isThere ? '' : 'not '}on the branch`);
     },

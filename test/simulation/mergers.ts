@@ -30,16 +30,20 @@ export const createMergers = (
   const request = <Result>(
     what: string,
     wish: (service: Service, signal: AbortSignal) => Promise<Result>,
-    hear: (result: Result) => void,
+    hear: (result: Result, since: number) => void,
   ): void => {
     requests += 1;
+    const since = merges.moves();
     const number = requests;
     const gone = new AbortController();
     if (random.chance(0.1)) clock.after('world', random.delay(5_000), () => gone.abort());
-    ask((server) => {
-      open.set(number, { what, server });
-      return wish(server.system.service, gone.signal).finally(() => open.delete(number));
-    }, hear);
+    ask(
+      (server) => {
+        open.set(number, { what, server });
+        return wish(server.system.service, gone.signal).finally(() => open.delete(number));
+      },
+      (result) => hear(result, since),
+    );
   };
   const how = () => ({
     verify: !random.chance(0.05),
@@ -50,25 +54,25 @@ export const createMergers = (
     request(
       `a merge of ${taskId}`,
       (service, signal) => service.merge({ taskId, ...how() }, signal),
-      ({ task_id, attempt, ...merged }) =>
-        merges.answered({ taskId: task_id, attempt }, merged as Merged, false),
+      ({ task_id, attempt, ...merged }, since) =>
+        merges.answered({ taskId: task_id, attempt }, merged as Merged, false, since),
     );
   const mergeMany = (taskIds: readonly string[], all: boolean): void =>
     request(
       `a merge of ${all ? 'all' : taskIds.join(', ')}`,
       (service, signal) => service.mergeMany({ taskIds, all, ...how() }, signal),
-      ({ landed }) => {
+      ({ landed }, since) => {
         for (const { task_id: taskId, attempt, status } of landed)
-          merges.answered({ taskId, attempt }, { status }, false);
+          merges.answered({ taskId, attempt }, { status }, false, since);
       },
     );
   const undo = (taskId: string): void =>
     request(
       `an undo of ${taskId}`,
       (service, signal) => service.undo({ taskId, withDependents: random.chance(0.5) }, signal),
-      ({ landed }) => {
+      ({ landed }, since) => {
         for (const { task_id, attempt, status } of landed)
-          merges.answered({ taskId: task_id, attempt }, { status }, true);
+          merges.answered({ taskId: task_id, attempt }, { status }, true, since);
       },
     );
 
