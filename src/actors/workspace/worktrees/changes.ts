@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { textOf } from '../folders/names.ts';
-import { createGit, requireGit } from '../git/git.ts';
+import { createGit, GitError, requireGit } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
 import { obeyedIn } from '../git/obeyed-places.ts';
 import { type AttemptPlaces, firstBase, type WorkRecord } from '../git/work-records.ts';
@@ -85,45 +85,70 @@ export const liveChanges = async (
   return changesOf({ ...dirs, git }, record.attempt, firstBase(record), tree, part);
 };
 
-/** Counts what `changesOf` shows: a renamed file is one, and has two paths after its numbers. */
-const countsIn = (numstat: string) => {
+interface Counts {
+  readonly size: {
+    readonly files: number;
+    readonly insertions: number;
+    readonly deletions: number;
+  };
+  /** As latin1. */
+  readonly paths: readonly string[];
+  /** The old paths. */
+  readonly renamed: readonly string[];
+}
+
+const changedLines = /^([^\t]*)\t([^\t]*)\t(.*)$/s;
+
+/**
+ * Each commit is its name, then what it changes: a renamed file is one, and has two paths after its
+ * numbers. @throws GitError when git passed over one
+ */
+const countsIn = (numstat: string, commits: readonly string[]): readonly Counts[] => {
   const words = numstat.split('\0');
-  let [files, insertions, deletions] = [0, 0, 0];
-  const paths: string[] = [];
-  const renamed: string[] = [];
-  for (let at = 0; words[at]; at += 1) {
-    const [added, removed, path] = words[at]?.split('\t') ?? [];
-    files += 1;
-    insertions += Number(added) || 0;
-    deletions += Number(removed) || 0;
-    if (path !== '') paths.push(path ?? '');
-    else {
-      renamed.push(words[at + 1] ?? '');
-      paths.push(words[at + 2] ?? '');
-      at += 2;
+  let at = 0;
+  return commits.map((commit) => {
+    if (words[at] !== commit)
+      throw new GitError(`the changes cannot be counted: bad object ${commit}`);
+    let [files, insertions, deletions] = [0, 0, 0];
+    const [paths, renamed]: [string[], string[]] = [[], []];
+    for (at += 1; words[at]?.includes('\t'); at += 1) {
+      const [, added, removed, path] = changedLines.exec(words[at] ?? '') ?? [];
+      files += 1;
+      insertions += Number(added) || 0;
+      deletions += Number(removed) || 0;
+      if (path === '') {
+        renamed.push(words[at + 1] ?? '');
+        paths.push(words[at + 2] ?? '');
+        at += 2;
+      } else paths.push(path ?? '');
     }
-  }
-  return { size: { files, insertions, deletions }, paths, renamed };
+    return { size: { files, insertions, deletions }, paths, renamed };
+  });
 };
 
-/** Counts files and lines that differ between two trees; `renamed`: the old paths. Paths are latin1. */
+/** Counts files and lines by which each commit differs from its base. */
 export const countChanges = async (
   { git }: Pick<GitDirs, 'git'>,
-  base: string,
-  later: string,
+  works: readonly { readonly base: string; readonly commit: string }[],
   signal?: AbortSignal,
-): Promise<ReturnType<typeof countsIn>> => {
-  const stat = ['diff-tree', '-r', '-z', '--numstat', '-M', ...plainDiffOptions, base, later];
-  const said = await requireGit('the changes cannot be counted', git(stat, { signal }));
-  return countsIn(said.toString('latin1'));
+): Promise<readonly Counts[]> => {
+  const stat = ['diff-tree', '--stdin', '--always', '-r', '-z', '--numstat', '-M'];
+  const input = works.map(({ base, commit }) => `${commit} ${base}\n`).join('');
+  const call = git([...stat, ...plainDiffOptions], { input, signal });
+  const said = await requireGit('the changes cannot be counted', call);
+  return countsIn(
+    said.toString('latin1'),
+    works.map(({ commit }) => commit),
+  );
 };
 
 export const workOf = async (dirs: GitDirs, record: WorkRecord): Promise<SavedWork | null> => {
   const { branch, commit, notes } = record;
   const base = firstBase(record);
   if (commit === null) return null;
-  const { size, paths } = await countChanges(dirs, base, commit);
-  const note = generatedNote(paths.map(textOf));
+  const [counts] = await countChanges(dirs, [{ base, commit }]);
+  if (counts === undefined) return null;
+  const note = generatedNote(counts.paths.map(textOf));
   const all = new Set([...notes, ...(note === null ? [] : [note])]);
-  return { branch, base, commit, ...size, notes: [...all] };
+  return { branch, base, commit, ...counts.size, notes: [...all] };
 };

@@ -21,6 +21,7 @@ const readLimitMs = 10_000;
 /** Pairs that take longer are tried at the next look. */
 const mergeLimitMs = 5_000;
 const pairsAtOnce = 50;
+const readAtOnce = 2;
 /** Larger changes are not compared. */
 const comparedAtMost = 2_000;
 const pathsAtMost = 20;
@@ -37,6 +38,9 @@ interface Member extends Omit<SeenWork, 'conflicts'> {
   /** The paths that it changed, as latin1. */
   readonly paths: ReadonlySet<string>;
 }
+/** Whose changes are not counted yet. */
+type Fresh = Omit<Member, 'size' | 'paths'>;
+const isCounted = (each: Member | Fresh): each is Member => 'paths' in each;
 
 type Pair = readonly [Member, Member];
 
@@ -129,21 +133,41 @@ const mergePairs = async (
   return pairs.map((_, at) => found[at] ?? []);
 };
 
-const readChanges = async (dirs: GitDirs, base: string, later: string, signal: AbortSignal) => {
-  const { size, paths, renamed } = await countChanges(dirs, base, later, signal);
-  const all = [...paths, ...renamed];
-  return { size, paths: new Set(all.length > comparedAtMost ? [] : all) };
+/** All at once; where that fails, each by itself, so that one spoils no other. */
+const allOrEach = async <Item>(
+  items: readonly Item[],
+  act: (some: readonly Item[]) => Promise<void>,
+  { signal, fail }: Pick<LookPorts, 'signal' | 'fail'>,
+): Promise<void> => {
+  if (items.length === 0) return;
+  try {
+    await act(items);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (items.length === 1) fail(error);
+    else for (const item of items) await allOrEach([item], act, { signal, fail });
+  }
 };
 
-const readFinished = async (
+const countFresh = async (
   dirs: GitDirs,
-  record: WorkRecord & { readonly commit: string },
-  signal: AbortSignal,
-): Promise<Member> => {
-  const { commit } = record;
-  const base = firstBase(record);
-  const { size, paths } = await readChanges(dirs, base, commit, signal);
-  return { ...attemptOf(record), isLive: false, base, commit, objects: null, size, paths };
+  fresh: readonly Fresh[],
+  ports: Pick<LookPorts, 'signal' | 'fail'>,
+): Promise<ReadonlyMap<Fresh, Member>> => {
+  const also = new Set(fresh.flatMap(({ objects }) => objects ?? []));
+  const there = writingTo(dirs, dirs.objects, [...also]);
+  const counted = new Map<Fresh, Member>();
+  const count = async (some: readonly Fresh[]): Promise<void> => {
+    const found = await countChanges(there, some, ports.signal);
+    for (const [at, each] of some.entries()) {
+      const { size = unchanged, paths = [], renamed = [] } = found[at] ?? {};
+      const all = [...paths, ...renamed];
+      const shown = new Set(all.length > comparedAtMost ? [] : all);
+      counted.set(each, { ...each, size, paths: shown });
+    }
+  };
+  await allOrEach(fresh, count, ports);
+  return counted;
 };
 
 /** Writes a commit that nobody sees, without a process. */
@@ -181,22 +205,16 @@ const readFolder = async (
 
 const unchanged = { files: 0, insertions: 0, deletions: 0 };
 
-const asMember = async (
+const asFresh = async (
   dirs: GitDirs,
   record: WorkRecord,
   objects: string,
   found: string | null,
-  signal: AbortSignal,
-): Promise<Member> => {
-  const there = writingTo(dirs, objects);
-  const base = firstBase(record);
-  const named = { ...attemptOf(record), isLive: true, base, objects };
-  const tree = await treeOfWork(there, record, found);
-  if (tree === null) return { ...named, commit: record.base, paths: new Set(), size: unchanged };
+): Promise<Fresh> => {
+  const tree = await treeOfWork(writingTo(dirs, objects), record, found);
   const parents = record.resolves?.parents ?? [record.base];
-  const commit = keepCommit(dirs, objects, tree, parents);
-  const { size, paths } = await readChanges(there, base, tree, signal);
-  return { ...named, commit, size, paths };
+  const commit = tree === null ? record.base : keepCommit(dirs, objects, tree, parents);
+  return { ...attemptOf(record), isLive: true, base: firstBase(record), commit, objects };
 };
 
 interface Known {
@@ -257,21 +275,14 @@ const lookAt = async (
   }
   const until = Date.now() + mergeLimitMs;
   const merge = async (some: readonly Pair[]): Promise<void> => {
-    if (some.length === 0 || Date.now() > until) return;
-    try {
-      const conflicts = await mergePairs(dirs, some, signal);
-      for (const [at, pair] of some.entries())
-        found.set(keyOf(pair), ownConflicts(pair, conflicts[at] ?? [], made));
-    } catch (error) {
-      signal.throwIfAborted();
-      // Git stops at the first that it cannot merge.
-      if (some.length === 1) fail(error);
-      else for (const pair of some) await merge([pair]);
-    }
+    if (Date.now() > until) return;
+    const conflicts = await mergePairs(dirs, some, signal);
+    for (const [at, pair] of some.entries())
+      found.set(keyOf(pair), ownConflicts(pair, conflicts[at] ?? [], made));
   };
   const fresh = pairs.filter((pair) => !found.has(keyOf(pair)));
   for (let at = 0; at < fresh.length; at += pairsAtOnce)
-    await merge(fresh.slice(at, at + pairsAtOnce));
+    await allOrEach(fresh.slice(at, at + pairsAtOnce), merge, { signal, fail });
   return { members: new Map(seen.map((member) => [nameOf(member), member])), conflicts: found };
 };
 
@@ -306,7 +317,7 @@ export const createRadar = (
     record: WorkRecord,
     changed: ReadonlySet<string>,
     signal: AbortSignal,
-  ): Promise<Member | null> => {
+  ): Promise<Member | Fresh | null> => {
     const attempt = attemptOf(record);
     const name = nameOf(attempt);
     const before = known.members.get(name);
@@ -320,28 +331,38 @@ export const createRadar = (
       return readFolder(own, parts, record, objects, signal);
     };
     const found = record.closed ? record : await ofAttempt(attempt, read);
-    if (typeof found !== 'object' || found === null)
-      return asMember(own, record, objects, found, signal);
+    if (typeof found !== 'object' || found === null) return asFresh(own, record, objects, found);
     const { commit, complete } = found;
-    return commit === null || !complete ? null : readFinished(dirs, { ...found, commit }, signal);
+    if (commit === null || !complete) return null;
+    return { ...attempt, isLive: false, base: firstBase(found), commit, objects: null };
   };
 
   const look = async (changed: ReadonlySet<string>, ports: LookPorts): Promise<Known> => {
-    const found = await findRecords(parts, unmerged(), live);
-    const [first] = found;
+    const records = await findRecords(parts, unmerged(), live);
+    const [first] = records;
     if (first === undefined) return nothing;
-    const ofKind = found.filter(({ kind }) => kind === first.kind);
+    const ofKind = records.filter(({ kind }) => kind === first.kind);
     return stores.use(first.kind, async (dirs) => {
-      const seen: Member[] = [];
-      // One after the other: saves need the threads that read folders, too.
-      for (const record of ofKind)
-        try {
-          const member = await readMember(dirs, record, changed, ports.signal);
-          if (member !== null) seen.push(member);
-        } catch (error) {
-          ports.signal.throwIfAborted();
-          ports.fail(error);
-        }
+      const read: (Member | Fresh | undefined)[] = [];
+      const left = ofKind.entries();
+      const readNext = async (): Promise<void> => {
+        for (const [at, record] of left)
+          try {
+            read[at] = (await readMember(dirs, record, changed, ports.signal)) ?? undefined;
+          } catch (error) {
+            ports.signal.throwIfAborted();
+            ports.fail(error);
+          }
+      };
+      // A few at once: saves need the threads that read folders, too.
+      await Promise.all(Array.from({ length: readAtOnce }, readNext));
+      const found = read.flatMap((each) => each ?? []);
+      const counted = await countFresh(
+        dirs,
+        found.filter((each) => !isCounted(each)),
+        ports,
+      );
+      const seen = found.flatMap((each) => (isCounted(each) ? each : (counted.get(each) ?? [])));
       const { prefix } = dirs.repository;
       const files = [...ports.made].map((path) => Buffer.from(prefix + path).toString('latin1'));
       return lookAt(dirs, seen, known.conflicts, { ...ports, made: new Set(files) });
