@@ -45,6 +45,9 @@ test.each([
       expect(await agent(...words)).toMatchObject(held(holder));
     expect(await agent('reopen', 'x-1')).toMatchObject({ code: 0 });
 
+    const after = [await agent('explain', 'x-1'), await agent('show', 'x-1')];
+    expect(after.map(({ out }) => out).join('')).not.toContain('held by');
+    expect(after[0]?.out).toContain('nobody has asked for a run since');
     expect(JSON.parse((await agent('show', 'x-1', '--json')).out)).toMatchObject({
       status: 'queued',
       ready: true,

@@ -216,11 +216,14 @@ export const explain = (snapshot: TaskSnapshot, given: ExplainInputs): Explanati
       : '';
   // It may have been away, as while another branch was checked out.
   const isBack = refused?.code === 'task_not_found' && runGuards.taskExists({ context });
-  const refusedWhy = isBack
-    ? 'it was missing in the tracker when its run was to begin; nobody has asked for a run since'
-    : refused === null
-      ? null
-      : `${describeRefusal(refused)}${since}`;
+  const isFree = refused?.code === 'tracker_conflict' && runGuards.heldByNobodyElse({ context });
+  const before = isBack ? 'it was missing' : isFree ? 'somebody else held it' : null;
+  const refusedWhy =
+    before !== null
+      ? `${before} in the tracker when its run was to begin; nobody has asked for a run since`
+      : refused === null
+        ? null
+        : `${describeRefusal(refused)}${since}`;
   const reason = snapshot.hasTag('settled')
     ? endReason(snapshot)
     : (parkedReason(snapshot) ??

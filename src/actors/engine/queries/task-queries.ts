@@ -252,11 +252,16 @@ export const createTaskQueries = ({
   bringWork = null,
 }: TaskQueryPorts): TaskQueries => {
   const viewOf = async (tracked: TrackedTask): Promise<TaskView> => {
-    const view = await bareView(tracked);
-    const isOurs = view.status === 'started' && view.phase !== view.status;
-    const holder =
-      isOurs || !isTaken(tracked, tracker.actor) ? null : holderOf(tracked, tracker.actor);
-    return holder === null ? view : { ...view, held_by: holder };
+    const seen = await bareView(tracked);
+    const { status, phase, error } = seen;
+    const holder = holderOf(tracked, tracker.actor);
+    // Released since a run was refused.
+    const isFree = status === 'queued' && holder === null && error?.code === 'tracker_conflict';
+    const view = isFree ? { ...seen, error: undefined } : seen;
+    const isOurs = status === 'started' && phase !== status;
+    return holder === null || isOurs || !isTaken(tracked, tracker.actor)
+      ? view
+      : { ...view, held_by: holder };
   };
   const find = createFind(tracker, knownTask);
   const changed = async (taskId: string, change: Promise<Acceptance>): Promise<TaskView> => {
