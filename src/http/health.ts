@@ -92,7 +92,8 @@ const configurationCheck = (isAccepted: boolean): CheckResult => ({
 });
 
 const namedAtMost = 10;
-const endWords = 'end a task with agent cancel, a workflow with agent workflow cancel';
+const endWords =
+  'end a task or a merge queue with agent cancel, a workflow with agent workflow cancel';
 
 /** Null where a server has each pending task. */
 const chartsCheck = async ({

@@ -105,8 +105,8 @@ const explainLost = (view: WorkflowView): WorkflowExplanation => ({
   workflow: lineIn(view),
   state: view.state,
   guards: [],
-  allowed_events: view.problem === undefined ? [] : ['cancel'],
-  reason: view.problem ?? view.why ?? null,
+  allowed_events: view.status === 'started' ? ['cancel'] : [],
+  reason: view.why ?? view.problem ?? null,
   ...{ deadline: null, request_reason: null, conflicts: [] },
 });
 
@@ -163,7 +163,7 @@ const readLost = async (
   const last = await store.latest(taskId, 'workflow');
   if (last === null) throw error;
   const [first = last] = await store.read({ taskId, after: 0, limit: 1 });
-  return lostWorkflowView(last.data, saved.pending ? error.message : undefined, first.at);
+  return lostWorkflowView(first, last.data, error.message);
 };
 
 interface Line {

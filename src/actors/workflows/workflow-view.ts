@@ -7,6 +7,7 @@ import {
   type WorkflowContext,
 } from '../../machines/workflow/workflow-context.ts';
 import type { WorkflowSnapshot } from '../../machines/workflow/workflow-machine.ts';
+import type { Entry } from '../store/port.ts';
 import { fillIn } from './planned-tasks.ts';
 
 export const workflowStatuses = ['started', 'complete', 'stopped', 'failed', 'cancelled'] as const;
@@ -235,18 +236,24 @@ const lastShownSchema = workflowLineSchema.extend({
   why: z.string().optional(),
 });
 
-/** As its last entry shows a workflow whose saved state cannot be restored. */
+const startSchema = z.object({
+  input: z.object({ definition: z.object({ version: z.string() }) }),
+});
+
+/** As its first and its last entry show a workflow whose saved state cannot be restored. */
 export const lostWorkflowView = (
+  { cause, at }: Pick<Entry, 'cause' | 'at'>,
   data: string,
-  problem: string | undefined,
-  startedAt: number,
+  problem: string,
 ): WorkflowView => {
+  const start = startSchema.safeParse(JSON.parse(cause ?? 'null'));
   const { value, ...last } = lastShownSchema.strip().parse(JSON.parse(data));
   return {
     ...last,
     problem,
-    ...{ version: '?', state: typeof value === 'string' ? value : JSON.stringify(value) },
+    version: start.data?.input.definition.version ?? '?',
+    ...{ state: typeof value === 'string' ? value : JSON.stringify(value) },
     ...{ waits_for: [], verify: [], reports: [], phases: [] },
-    started_at: new Date(startedAt).toISOString(),
+    started_at: new Date(at).toISOString(),
   };
 };

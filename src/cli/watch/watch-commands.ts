@@ -254,6 +254,7 @@ const explanationSchema = z.looseObject({
     .object({
       ...{ kind: z.string(), name: z.string(), status: z.string() },
       continued_as: z.string().optional(),
+      problem: z.string().optional(),
     })
     .optional(),
   task_id: z.string(),

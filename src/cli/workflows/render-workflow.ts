@@ -97,14 +97,16 @@ export const goesOnWith = ({
   workflow_id,
   status,
   continued_as,
+  problem,
 }: {
   readonly workflow_id: string;
   readonly status: string;
   readonly continued_as?: string | undefined;
+  readonly problem?: string | undefined;
 }): PhaseLine | null => {
   if (continued_as !== undefined)
     return ['it goes on as ', `${continued_as}; see: agent workflow show ${continued_as}`];
-  return status === 'failed' || status === 'cancelled'
+  return problem === undefined && (status === 'failed' || status === 'cancelled')
     ? ['to go on: ', `agent workflow retry ${workflow_id}`]
     : null;
 };

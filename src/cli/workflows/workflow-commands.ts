@@ -52,8 +52,9 @@ const printWorkflows = async (
     [workflow_id, kind, String(phase), status, oneLine(name)].map((text) => ({ text })),
   );
   io.out(renderTable(workflowHeader, rows, io.width));
-  for (const { problem } of workflows)
-    if (problem !== undefined) io.err(wrapAfter('note: ', oneLine(problem, 2_000), io.width));
+  for (const { problem, status } of workflows)
+    if (problem !== undefined && status === 'started')
+      io.err(wrapAfter('note: ', oneLine(problem, 2_000), io.width));
   if (!found.isAll) io.err('there are older; see: agent workflow list --all');
   return exitCodes.done;
 };

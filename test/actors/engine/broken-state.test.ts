@@ -124,7 +124,10 @@ test.each(brokenWorkflows)(
     expect(logged).toContainEqual(
       expect.objectContaining({ facts: expect.objectContaining({ kind: 'workflow', id: broken }) }),
     );
-    expect(given).toMatchObject({ ...line, status: 'cancelled', why: 'it is broken' });
+    expect(given).toMatchObject({
+      ...{ ...line, status: 'cancelled', why: 'it is broken', version: '1.0.0' },
+      problem: expect.stringMatching(/start the workflow anew$/),
+    });
     expect(after.workflows.map(({ workflow_id, status }) => [workflow_id, status])).toEqual([
       [whole, 'started'],
       [broken, 'cancelled'],
