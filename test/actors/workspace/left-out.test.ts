@@ -223,6 +223,18 @@ describe('what an agent committed elsewhere', () => {
     expect(filesOn(branch)).toEqual(['.gitignore', 'a.txt', 'b.txt']);
   });
 
+  test('in another worktree, on no branch, is kept', async () => {
+    const { root, git, end, branches, filesOn } = await openGit();
+    git('worktree', 'add', '-q', '--detach', 'beside');
+    commitIn(join(root, 'beside'), 'b.txt', 'b\n');
+
+    await end();
+
+    const kept = branches().filter((name) => name !== 'agent/bd-a1/1');
+    expect(kept).toHaveLength(1);
+    expect(filesOn(kept[0] ?? '')).toEqual(['.gitignore', 'a.txt', 'b.txt']);
+  });
+
   test('as notes, or as what is no commit, is named', async () => {
     const { root, git, end, branches, write } = await openGit();
     git('notes', 'add', '-m', 'look at this');

@@ -72,6 +72,23 @@ const looseRefs = (root: number, top: string): AgentRef[] => {
   return found;
 };
 
+/** Of other worktrees that are on no branch. */
+const worktreeHeads = (root: number): readonly AgentRef[] => {
+  let folder: number | null = null;
+  try {
+    folder = openBelow(root, 'worktrees');
+    return [...entriesIn(folder)]
+      .filter((entry) => entry.isDirectory())
+      .slice(0, mostRefs)
+      .map(({ name }) => ({ name, oid: textAt(root, `worktrees/${name}/HEAD`).trim() }));
+  } catch (error) {
+    if (!isGone(error) && !isShut(error)) throw error;
+    return [];
+  } finally {
+    if (folder !== null) closeSync(folder);
+  }
+};
+
 const readRefs = (root: number) => {
   const packed = [...textAt(root, 'packed-refs').matchAll(packedLine)].map(
     ([, oid = '', name = '']) => ({ name, oid }),
@@ -94,6 +111,7 @@ const readRefs = (root: number) => {
     ...named,
     ...stashOids.map((oid, at) => ({ name: `stash@{${at}}`, oid })),
     ...detached.map((oid) => ({ name: oid.slice(0, 12), oid })),
+    ...worktreeHeads(root),
   ];
   const byOid = new Map(refs.toReversed().map(({ name, oid }) => [oid, name]));
   return {
