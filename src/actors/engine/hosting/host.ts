@@ -163,7 +163,7 @@ const createLiveActors = <Snapshot extends AnyMachineSnapshot>(
     try {
       const saved = await store.actor(hostedKey(kind, id));
       if (stopped) return;
-      if (saved?.pending === true && saved.owner === node && !loaded.has(id)) load(saved);
+      if (saved?.pending === true && !loaded.has(id)) load(saved);
       retries.forget(id);
     } catch (error) {
       log('could not restore an actor; the server tries again', { kind, id, error });

@@ -32,6 +32,8 @@ import { createHost, type Host, type HostPorts } from '../hosting/host.ts';
 import { nameIn } from '../servers/task-owner.ts';
 import type { TrainProof } from './prove-train.ts';
 
+const queuePrefix = 'mq-';
+
 type Named = Pick<QueueMember, 'taskId' | 'attempt'>;
 export type MergeWish = Pick<
   QueueMember,
@@ -359,7 +361,7 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
       newest = open;
       if (state !== null && isIn(state)) return;
     }
-    const queueId = `mq-${randomBytes(4).toString('hex')}`;
+    const queueId = `${queuePrefix}${randomBytes(4).toString('hex')}`;
     // It may be over before its beginning is answered.
     newest = queueId;
     const server = nameIn(node);
@@ -419,7 +421,7 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
       return work === null || state === null ? work : { ...work, merge: { state } };
     },
     giveUp: async (id) => {
-      const last = await store.latest(id, 'mergeQueue');
+      const last = id.startsWith(queuePrefix) ? await store.latest(id, 'mergeQueue') : null;
       if (last === null) return null;
       const left = tasksIn(last);
       const nobody = { waiting: [], batch: [], cars: [], value: 'cancelled' };
