@@ -111,7 +111,7 @@ const createChanges =
 
 /** The actors that are live here: each is stopped at its end, and restored when it fails. */
 const createLiveActors = <Snapshot extends AnyMachineSnapshot>(
-  { root, node, journal, store, now, log }: HostPorts,
+  { root, journal, store, now, log }: HostPorts,
   chart: HostedChart<Snapshot>,
 ) => {
   const { kind, machine, idOf, ended } = chart;

@@ -149,6 +149,28 @@ const allOrEach = async <Item>(
   }
 };
 
+/** In the order of the items. A few at once: saves need the threads that read folders, too. */
+const fewAtOnce = async <Item, Result>(
+  items: readonly Item[],
+  act: (item: Item) => Promise<Result | null>,
+  { signal, fail }: Pick<LookPorts, 'signal' | 'fail'>,
+): Promise<readonly Result[]> => {
+  const found = new Map<number, Result>();
+  const left = items.entries();
+  const goOn = async (): Promise<void> => {
+    for (const [at, item] of left)
+      try {
+        const result = await act(item);
+        if (result !== null) found.set(at, result);
+      } catch (error) {
+        signal.throwIfAborted();
+        fail(error);
+      }
+  };
+  await Promise.all(Array.from({ length: readAtOnce }, goOn));
+  return [...found].sort(([one], [other]) => one - other).map(([, result]) => result);
+};
+
 const countFresh = async (
   dirs: GitDirs,
   fresh: readonly Fresh[],
@@ -343,20 +365,11 @@ export const createRadar = (
     if (first === undefined) return nothing;
     const ofKind = records.filter(({ kind }) => kind === first.kind);
     return stores.use(first.kind, async (dirs) => {
-      const read: (Member | Fresh | undefined)[] = [];
-      const left = ofKind.entries();
-      const readNext = async (): Promise<void> => {
-        for (const [at, record] of left)
-          try {
-            read[at] = (await readMember(dirs, record, changed, ports.signal)) ?? undefined;
-          } catch (error) {
-            ports.signal.throwIfAborted();
-            ports.fail(error);
-          }
-      };
-      // A few at once: saves need the threads that read folders, too.
-      await Promise.all(Array.from({ length: readAtOnce }, readNext));
-      const found = read.flatMap((each) => each ?? []);
+      const found = await fewAtOnce(
+        ofKind,
+        (record) => readMember(dirs, record, changed, ports.signal),
+        ports,
+      );
       const counted = await countFresh(
         dirs,
         found.filter((each) => !isCounted(each)),
