@@ -41,7 +41,7 @@ testUnless(noStrace)(
   'disk images after a power failure have everything that was acknowledged',
   {
     tags: ['slow'],
-    timeout: 120_000 + images * 100,
+    timeout: 120_000 + images * 400,
   },
   async () => {
     const random = randomFrom(seed);
