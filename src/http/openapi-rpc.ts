@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { decidedSchema } from '../actors/journal/decision.ts';
-import { taskViewSchema } from '../actors/journal/task-view.ts';
+import { conflictsSchema, taskViewSchema } from '../actors/journal/task-view.ts';
 import { workflowLineSchema, workflowViewSchema } from '../actors/workflows/workflow-view.ts';
 import { envelopeErrors, errorStatuses, requestErrors } from './error-table.ts';
 import {
@@ -215,6 +215,7 @@ const mergedManySchema = z.strictObject({
         task_id: z.string(),
         attempt: z.int(),
         commands: z.array(z.string()).describe('they must pass; none: it would land untested'),
+        conflicts_with: conflictsSchema,
       }),
     )
     .optional()

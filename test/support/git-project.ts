@@ -6,10 +6,14 @@ import { gitIn } from './git.ts';
 import { temporaryFolder } from './temporary.ts';
 
 /** A project in git, with one commit of `a.txt`, whose agents play these scripts. */
-export const openGitProject = (scripts: readonly object[], workspace: object = {}) => {
+export const openGitProject = (
+  scripts: readonly object[],
+  workspace: object = {},
+  options: Parameters<typeof openProject>[1] = {},
+) => {
   const script = join(temporaryFolder(), 'script.json');
   writeFileSync(script, JSON.stringify({ scripts }));
-  const project = openProject({ api: { backend: 'scripted', script }, workspace });
+  const project = openProject({ api: { backend: 'scripted', script }, workspace }, options);
   rmSync(join(project.root, '.git'), { recursive: true });
   cpSync(inject('repository'), project.root, { recursive: true, preserveTimestamps: true });
   gitIn(project.root, 'update-index', '-q', '--refresh');

@@ -89,6 +89,11 @@ const reviewViewSchema = z.strictObject({
     .describe('in the order in which they were given'),
 });
 
+export const conflictsSchema = z
+  .array(z.strictObject({ task_id: z.string(), paths: z.array(z.string()) }))
+  .optional()
+  .describe('unmerged work of other tasks that it will conflict with, and the files');
+
 /** The changes of the latest attempt: saved on a branch, or of an attempt at work so far. */
 const workSchema = z.strictObject({
   branch: z
@@ -127,10 +132,7 @@ const workSchema = z.strictObject({
     })
     .optional()
     .describe('what passed on the tree that your branch got with it'),
-  conflicts_with: z
-    .array(z.strictObject({ task_id: z.string(), paths: z.array(z.string()) }))
-    .optional()
-    .describe('unmerged work of other tasks that it will conflict with, and the files'),
+  conflicts_with: conflictsSchema,
   merge: z
     .strictObject({
       state: z

@@ -594,6 +594,11 @@ export interface Methods {
         readonly attempt: number;
         /** they must pass; none: it would land untested */
         readonly commands: readonly string[];
+        /** unmerged work of other tasks that it will conflict with, and the files */
+        readonly conflicts_with?: readonly {
+          readonly task_id: string;
+          readonly paths: readonly string[];
+        }[] | undefined;
       }[] | undefined;
     };
   };
@@ -688,6 +693,11 @@ export interface Methods {
         readonly attempt: number;
         /** they must pass; none: it would land untested */
         readonly commands: readonly string[];
+        /** unmerged work of other tasks that it will conflict with, and the files */
+        readonly conflicts_with?: readonly {
+          readonly task_id: string;
+          readonly paths: readonly string[];
+        }[] | undefined;
       }[] | undefined;
     };
   };

@@ -1,4 +1,5 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { conflictWords } from '../../machines/conflict-words.ts';
 import { plural } from '../../machines/plural.ts';
 import type { Client } from '../client/client.ts';
 import { readTask } from '../client/task-answers.ts';
@@ -40,6 +41,11 @@ export const takeWorkLines = (tasks: readonly TaskView[]): readonly string[] => 
     `the work of ${plural(tasks.length, 'task')} is not merged; to see it:`,
     ...tasks.slice(0, namedAtMost).map(({ task_id }) => `  agent diff ${task_id}`),
     ...(more > 0 ? [`  and of ${more} more: agent list shows them`] : []),
+    ...tasks.flatMap(({ task_id, work }) =>
+      work?.conflicts_with === undefined
+        ? []
+        : [`${task_id} ${conflictWords(work.conflicts_with)}: agent update goes on after that`],
+    ),
     more > 0 ? 'to take it, and all other complete work:' : 'to take it:',
     `  ${mergeLine(tasks, more > 0)}`,
     ...refused

@@ -1,4 +1,5 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { conflictWords } from '../../machines/conflict-words.ts';
 import { budgetInReason, phaseInWords } from '../../machines/phase.ts';
 import { clockText } from '../output/local-time.ts';
 import { oneLine } from '../output/safe-text.ts';
@@ -28,12 +29,14 @@ export const workWords = (work: TaskView['work']): string | null => {
   const word = mergeWord(work);
   const { state, message } = work?.merge ?? {};
   if (word === null) return null;
-  if (word !== 'not merged' || state === undefined) return `its work is ${word}`;
+  const conflicts = work?.conflicts_with;
+  const also = conflicts === undefined ? '' : `, and ${conflictWords(conflicts)}`;
+  if (word !== 'not merged' || state === undefined) return `its work is ${word}${also}`;
   if (state === 'refused') return `its work is not merged: ${message}`;
   return state === 'testing' ? 'its merge is tested' : 'its work waits to be merged';
 };
 
-/** Work that is not merged: `merge refused`, `merge is tested`, `waits to merge`. */
+/** Work that is not merged: `merge refused`, `merge is tested`, `waits to merge`, `will conflict`. */
 const mergeStateWord = (work: TaskView['work']): string => {
   switch (work?.merge?.state) {
     case 'refused':
@@ -43,7 +46,7 @@ const mergeStateWord = (work: TaskView['work']): string => {
     case 'waiting':
       return 'waits to merge';
     default:
-      return 'not merged';
+      return work?.conflicts_with === undefined ? 'not merged' : 'will conflict';
   }
 };
 

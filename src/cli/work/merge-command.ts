@@ -1,6 +1,7 @@
 import { requireId } from '../../actors/engine/queries/task-id.ts';
 import { mergeData } from '../../actors/journal/merge-entry.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { conflictWords } from '../../machines/conflict-words.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { CallError, type Result } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
@@ -73,13 +74,29 @@ type Conflict = NonNullable<RefusedTask['conflict']>;
 
 const quietMs = 2_000;
 
-/** A test can take minutes: a person is told where to look. */
-const saysThatItTests = (io: CommandContext['io'], taskId = '<task_id>'): (() => void) => {
-  const timer = setTimeout(
-    () => io.err(`it is tested first; to see it: agent logs -f ${taskId}`),
-    quietMs,
-  );
-  return () => clearTimeout(timer);
+/**
+ * A test can take minutes: a person is told where to look, also when the server is lost meanwhile. `goesOn`:
+ * what is asked for does so when it runs again.
+ */
+const whileItTests = async <Answer>(
+  { io, json }: Pick<CommandContext, 'io' | 'json'>,
+  answer: Promise<Answer>,
+  ids: readonly string[],
+  goesOn = true,
+): Promise<Answer> => {
+  const [id] = ids;
+  const look = id === undefined || ids.length > 1 ? 'agent list' : `agent logs -f ${id}`;
+  const say = (text: string) => (json ? undefined : io.err(text));
+  const timer = setTimeout(() => say(`it is tested first; to see it: ${look}`), quietMs);
+  try {
+    return await answer;
+  } catch (error) {
+    if (goesOn && error instanceof CallError && error.code === 'server_lost')
+      say('what is in the queue goes on when the server runs; what came of it: agent list');
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
 };
 
 /** `agent merge bd-a1 bd-b2 --squash` */
@@ -193,10 +210,11 @@ const isOfMerge = ({ code }: RefusedTask): boolean =>
 
 const printPlanned = ({ io, json }: CommandContext, planned: MergedMany['planned'] = []): void => {
   for (const task of planned) {
-    const { task_id, attempt, commands } = task;
+    const { task_id, attempt, commands, conflicts_with: conflicts } = task;
     const how = commands.length === 0 ? 'untested' : `tested with ${commands.join(', ')}`;
+    const but = conflicts === undefined ? '' : `; ${conflictWords(conflicts)}`;
     if (json) io.json(task);
-    else io.out(`${task_id} attempt ${attempt}: would be merged, ${how}`);
+    else io.out(`${task_id} attempt ${attempt}: would be merged, ${how}${but}`);
   }
 };
 
@@ -239,11 +257,10 @@ export const mergeWork = async (context: CommandContext, args: MergeArgs): Promi
   const { task_ids, all, attempt, squash, ff, force, verify } = args;
   const ids = task_ids.map(requireId);
   const client = await context.connection.server();
-  const stop = saysThatItTests(context.io, ids[0]);
   const style = squash || ff ? squash : undefined;
   const dry_run = args['dry-run'];
   const wanted = { task_ids: ids, all, attempt, force, verify, squash: style, dry_run };
-  const merged = await client.call('merge_many', wanted).finally(stop);
+  const merged = await whileItTests(context, client.call('merge_many', wanted), ids);
   const { landed, refused } = merged;
   const [first] = refused;
   const isAlone = landed.length + refused.length === 1;
@@ -269,12 +286,12 @@ export const undoWork = async (context: CommandContext, args: UndoArgs): Promise
   const { io, json, connection } = context;
   const taskId = requireId(args.task_id);
   const client = await connection.server();
-  const stop = json ? () => {} : saysThatItTests(io, taskId);
   const wanted = { task_id: taskId, with_dependents: args['with-dependents'] };
-  const { landed, refused } = await client.call('undo', wanted).finally(stop);
+  const undone = client.call('undo', wanted);
+  const { landed, refused } = await whileItTests(context, undone, [taskId]);
   for (const { task_id, attempt, commit, into = '', tested } of landed) {
-    const undone = { into, commit: commit ?? '', undone: true };
-    const { message } = mergeData({ ...undone, ...(tested.length === 0 ? {} : { tested }) });
+    const taken = { into, commit: commit ?? '', undone: true };
+    const { message } = mergeData({ ...taken, ...(tested.length === 0 ? {} : { tested }) });
     if (json) io.json({ task_id, attempt, status: 'undone', commit, tested });
     else if (commit === undefined) io.out(`${task_id}: the branch does not have its work any more`);
     else {
@@ -303,13 +320,14 @@ export interface UpdateArgs {
  * that, as a role command does.
  */
 export const updateWork = async (
-  { io, json, connection }: CommandContext,
+  context: CommandContext,
   { task_id, async: isAsync }: UpdateArgs,
 ): Promise<number> => {
+  const { io, json, connection } = context;
   const taskId = requireId(task_id);
   const client = await connection.server();
-  const stop = json ? () => {} : saysThatItTests(io, taskId);
-  const updated = await client.call('update', { task_id: taskId }).finally(stop);
+  const asked = client.call('update', { task_id: taskId });
+  const updated = await whileItTests(context, asked, [taskId], false);
   const { status, attempt, tested = [], message = '', paths = [] } = updated;
   const say = (text: string): void => io.out(wrapLines(text, io.width));
   if (json) io.json(updated);

@@ -105,6 +105,13 @@ test('work that will conflict is told of on both sides while agents are at work,
   letGo('Hello');
   await untilStatus(running, one, 'complete');
   expect(await conflictsOf(running, two)).toEqual([{ task_id: one, paths: ['text'] }]);
+  const dryRun = await running.service.mergeMany({ taskIds: [], all: true, dryRun: true });
+  expect(dryRun.planned).toEqual([
+    {
+      ...{ task_id: one, attempt: 1, commands: [] },
+      conflicts_with: [{ task_id: two, paths: ['text'] }],
+    },
+  ]);
   await running.service.merge({ taskId: one });
   await untilConflicts(running, two, []);
   await vi.waitFor(() =>

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { takeWorkLines } from '../../../src/cli/graph/take-work.ts';
+import { stateWords, workWords } from '../../../src/cli/words/state-words.ts';
 import { aTask } from '../output/a-task.ts';
 
 test('the work of many tasks is merged with --all, in place of a long line', () => {
@@ -12,4 +13,21 @@ test('the work of many tasks is merged with --all, in place of a long line', () 
     'to take it, and all other complete work:',
     '  agent merge --all',
   ]);
+});
+
+test('work that will conflict is named by the list and at the end of a run, with the files', () => {
+  const { files, insertions, deletions } = { files: 1, insertions: 1, deletions: 0 };
+  const task = aTask({
+    ...{ task_id: 'bd-1a', status: 'complete', phase: 'complete', attempt: 1 },
+    work: {
+      ...{ branch: 'agent/bd-1a/1', commit: 'c', files, insertions, deletions },
+      conflicts_with: [{ task_id: 'bd-2b', paths: ['a.js'] }],
+    },
+  });
+
+  expect(stateWords(task, 0)).toBe('complete (will conflict)');
+  expect(workWords(task.work)).toBe('its work is not merged, and will conflict with bd-2b in a.js');
+  expect(takeWorkLines([task])).toContain(
+    'bd-1a will conflict with bd-2b in a.js: agent update goes on after that',
+  );
 });

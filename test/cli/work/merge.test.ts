@@ -1,11 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { gitIn } from '../../support/git.ts';
 import { openGitProject } from '../../support/git-project.ts';
 
 /** A project in git whose engineer writes a file named like the task. */
-const open = () => {
+const open = (options: Parameters<typeof openGitProject>[2] = {}) => {
   const turns = (name: string) => [
     { say: 'I write it.', calls: [{ tool: 'write', arguments: { path: name, content: name } }] },
     {
@@ -22,7 +22,7 @@ const open = () => {
     title: 'idle',
     turns: [{ say: '', calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'ok' } }] }],
   };
-  const project = openGitProject([...scripts, manyFiles, idle], { mode: 'worktree' });
+  const project = openGitProject([...scripts, manyFiles, idle], { mode: 'worktree' }, options);
   const create = async (title: string, ...deps: readonly string[]): Promise<string> => {
     const flags = deps.flatMap((id) => ['--deps', id]);
     return (await project.agent('create', title, '--role', 'engineer', ...flags)).out.trim();
@@ -239,4 +239,35 @@ test('work that is red with what landed before stays out, with the end of the ou
     },
   ]);
   expect(gitIn(root, 'ls-files')).toBe('a.txt\none\nthree\ntwo');
+});
+
+test('who merges is told that it goes on when the server is lost, and it does', {
+  tags: ['slow'],
+}, async () => {
+  const { agent, stopServer, root, create } = open({ ownServer: true });
+  const go = join(root, '..', `go-${process.pid}`);
+  await agent(
+    'config',
+    'set',
+    'merge.verify',
+    JSON.stringify([`until [ -e ${go} ]; do sleep 0.1; done`]),
+  );
+  const one = await create('one');
+  await agent('run', one);
+
+  const merging = agent('merge', '--all');
+  await vi.waitFor(
+    async () => expect((await agent('list')).out).toContain('merge is tested'),
+    20_000,
+  );
+  await stopServer('SIGKILL');
+  const { code, err } = await merging;
+  writeFileSync(go, '');
+  await agent('server', 'start');
+
+  expect(code).not.toBe(0);
+  expect(err).toContain(
+    'what is in the queue goes on when the server runs; what came of it: agent list',
+  );
+  await vi.waitFor(async () => expect((await agent('list')).out).toContain('(merged)'), 20_000);
 });

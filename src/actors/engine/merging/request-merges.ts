@@ -6,6 +6,7 @@ import type { TaskView } from '../../journal/task-view.ts';
 import type { StoreReads } from '../../store/port.ts';
 import type { TrackerReads } from '../../tracker/port.ts';
 import type { Workspace } from '../../workspace/port.ts';
+import type { WorkView } from '../../workspace/worktrees/work-view.ts';
 import type { MergeSettings } from '../attempts/settings.ts';
 import type { ListRequest, TaskPage } from '../queries/list-tasks.ts';
 import { requireId } from '../queries/task-id.ts';
@@ -76,8 +77,10 @@ export interface MergedMany {
   /** In the queue when the answer came. */
   readonly waiting?: readonly TaskId[];
   /** Of a dry run. */
-  readonly planned?: readonly PlannedMerge[];
+  readonly planned?: readonly PlannedTask[];
 }
+
+export type PlannedTask = PlannedMerge & Pick<WorkView, 'conflicts_with'>;
 
 /** They reject with `ServiceError` only. */
 export interface MergeRequests {
@@ -256,6 +259,13 @@ export const createMergeRequests = (ports: MergeRequestPorts): MergeRequests => 
     }
   };
 
+  /** Of other work that is known to conflict with it. */
+  const withConflicts = async (planned: PlannedMerge): Promise<PlannedTask> => {
+    const { work } = await status(planned.task_id);
+    const conflicts = work?.conflicts_with;
+    return { ...planned, ...(conflicts === undefined ? {} : { conflicts_with: conflicts }) };
+  };
+
   return {
     merge: async (request, signal = neverAborted) => {
       const wish = await wishOf(request);
@@ -279,7 +289,10 @@ export const createMergeRequests = (ports: MergeRequestPorts): MergeRequests => 
           if (!isServiceError(error)) throw error;
           refused.push({ task_id: taskId, code: error.code, message: error.message, with: [] });
         }
-      if (dryRun) return { landed, refused, planned: await merges.plan(wishes) };
+      if (dryRun) {
+        const planned = await merges.plan(wishes);
+        return { landed, refused, planned: await Promise.all(planned.map(withConflicts)) };
+      }
       return carryOut(wishes, refused, request, signal);
     },
     undo: async (request, signal = neverAborted) => {
