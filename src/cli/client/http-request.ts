@@ -185,7 +185,8 @@ export const sendHttpRequest = async (
     host: to.hostname.replace(/^\[|\]$/g, ''),
     port: Number(to.port || 80),
     timeout: idleMs,
-    ...(signal === undefined ? {} : { signal }),
+    // One of its own: a connection that is refused leaves its listener on the signal.
+    ...(signal === undefined ? {} : { signal: AbortSignal.any([signal]) }),
   });
   socket.once('timeout', () => socket.destroy(new NoAnswerError(idleMs)));
   socket.write(text);
