@@ -173,6 +173,34 @@ const bugs: Readonly<Record<string, Planted>> = {
     world: { removesHistories: true },
     says: /the history of the pending/,
   },
+  'the branch moves to a tree that did not pass': {
+    file: 'src/actors/engine/merging/merge-queue.ts',
+    find: 'const cars = train.cars.slice(0, green);',
+    put: 'const cars = train.cars.slice(0, green + 1);',
+    world: { merges: true, hasTests: true, maxBatch: 5 },
+    says: /M1 .* lands, and its tree did not pass/,
+  },
+  'the first of a red batch is refused, whoever broke it': {
+    file: 'src/machines/merge-queue/merge-queue-context.ts',
+    find: 'refusedCar(context, red - 1)',
+    put: 'refusedCar(context, 0)',
+    world: { merges: true, hasTests: true, maxBatch: 5 },
+    says: /M4 .* is refused by mistake/,
+  },
+  'who joins while the same work is told of is forgotten': {
+    file: 'src/machines/merge-queue/merge-queue-context.ts',
+    find: 'batch.filter((member) => !isEnded(member))',
+    put: 'batch',
+    world: { merges: true },
+    says: /M7 .* was never answered/,
+  },
+  'a queue that a crash cut off is left as it is': {
+    file: 'src/actors/engine/hosting/host.ts',
+    find: 'if (owner === node && !live.failing().has(taskId)) await live.takeUp(taskId);',
+    put: 'void [owner, taskId];',
+    world: { merges: true, crash: 0.02 },
+    says: /M[78]/,
+  },
 };
 
 const seedsAtMost = 100;
