@@ -86,6 +86,25 @@ test.each([
   },
 );
 
+test('an update pays no attempt for files that a merge makes anew, unless that failed', async () => {
+  const ready = join(temporaryFolder(), 'ready');
+  const running = await start({ 'items/lock': `[ -e ${ready} ] && ${list}` });
+  const taskIds = [await complete(running, 'cat'), await complete(running, 'dog')];
+  const three = await complete(running, 'eel');
+  const { refused } = await running.service.mergeMany({ taskIds, all: false });
+  writeFileSync(ready, '');
+  const [, two = ''] = taskIds;
+
+  expect(await running.service.update(three)).toMatchObject({
+    status: 'refused',
+    message: `only files of merge.regenerate conflict, which a merge makes anew: agent merge ${three}`,
+    paths: ['items/lock'],
+  });
+  expect((await running.service.status(three)).attempt).toBe(1);
+  expect(refused).toMatchObject([{ task_id: two }]);
+  expect(await running.service.update(two)).toMatchObject({ status: 'sent_back', attempt: 2 });
+});
+
 test('a command that removes the folder refuses its own work alone', async () => {
   const running = await start({ 'items/lock': 'rm -rf "$PWD"' });
   for (const title of ['cat', 'dog']) await complete(running, title);

@@ -6,6 +6,7 @@ import type { TaskView } from '../../journal/task-view.ts';
 import { createSerialQueues } from '../../process/serial-queue.ts';
 import type { Answer, NewEntry } from '../../store/port.ts';
 import type { Updated, Workspace } from '../../workspace/port.ts';
+import type { MergeSettings } from '../attempts/settings.ts';
 import { requireId } from '../queries/task-id.ts';
 import type { ReviewRequest, TaskReviews } from '../service/review-task.ts';
 import type { TrainProof } from './prove-train.ts';
@@ -42,6 +43,7 @@ interface UpdatePorts {
   readonly status: (taskId: string) => Promise<TaskView>;
   readonly review: TaskReviews['review'];
   readonly record: (entry: NewEntry) => Answer<void>;
+  readonly landing: () => Pick<MergeSettings, 'regenerate'>;
   readonly now: () => number;
 }
 
@@ -65,7 +67,7 @@ const requireUpdatable = ({ task_id, status, attempt, work }: TaskView): TaskId 
 type Trouble = Parameters<typeof reworkOf>[0];
 
 export const createUpdate = (ports: UpdatePorts): TaskUpdates['update'] => {
-  const { workspace, proof, status, review, record, now } = ports;
+  const { workspace, proof, status, review, record, landing, now } = ports;
 
   /** Another attempt goes on with it. */
   const sendBack = async (
@@ -120,6 +122,14 @@ export const createUpdate = (ports: UpdatePorts): TaskUpdates['update'] => {
     if (found === null) throw notAllowed(taskId, 'without work', [again]);
     if (found.status !== 'conflict' && task.status === 'complete')
       return test(task, taskId, found, signal);
+    const isMade = (file: string): boolean => Object.hasOwn(landing().regenerate, file);
+    const areMade =
+      found.status === 'conflict' && found.files.length > 0 && found.files.every(isMade);
+    // An attempt of an agent would cost and do no more than a merge, unless that was refused.
+    if (areMade && task.work?.merge?.state !== 'refused') {
+      const message = `only files of merge.regenerate conflict, which a merge makes anew: agent merge ${taskId}`;
+      return { task_id: taskId, attempt, status: 'refused', message, paths: found.files };
+    }
     const why = found.status === 'conflict' ? found.why : `attempt ${attempt} is ${task.status}`;
     if (found.status !== 'conflict') return sendBack(task, { why, files: [] }, why);
     return found.same_lines === true
