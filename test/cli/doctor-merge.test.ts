@@ -1,7 +1,9 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
+import { noSshKeygen, testUnless } from '../support/needs.ts';
 
 const files: readonly (readonly [string, string, string])[] = [
   ['package.json', '{"scripts":{"test":"node --test"}}', 'npm test'],
@@ -31,4 +33,25 @@ test('doctor proposes the test command that it sees, and names the one that is s
   await agent('config', 'set', 'merge.verify', '["make check"]');
 
   expect(await detail()).toMatchObject({ status: 'ok', detail: 'tested with make check' });
+});
+
+testUnless(noSshKeygen)('doctor tries to sign where merges are signed', async () => {
+  const { agentWith, root } = openProject({ merge: { sign: true, verify: ['true'] } });
+  const home = join(root, '..', `home-${process.pid}`);
+  mkdirSync(home);
+  onTestFinished(() => rmSync(home, { recursive: true }));
+  const key = join(home, 'key');
+  const config = `[user]\n\tname = Ada\n\temail = ada@localhost\n\tsigningKey = ${key}\n[gpg]\n\tformat = ssh\n`;
+  writeFileSync(join(home, '.gitconfig'), config);
+  const check = async () => {
+    const { checks } = JSON.parse((await agentWith({ HOME: home }, 'doctor', '--json')).out);
+    return checks.find((each: { check: string }) => each.check === 'merge');
+  };
+
+  expect(await check()).toMatchObject({
+    status: 'problem',
+    detail: expect.stringMatching(/^your git signs no commit \(merge.sign\): .*key/s),
+  });
+  execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
+  expect(await check()).toMatchObject({ status: 'ok' });
 });

@@ -367,7 +367,7 @@ export const doctor = async (
     ...(await tryCheck('sandbox', () => checkSandbox(context, config))),
     checkAssistants(loaded, context),
     ...(await tryCheck('workspace', () => checkWorkspace(context, loaded))),
-    ...(await tryCheck('merge', () => mergeCheck(project.root, config))),
+    ...(await tryCheck('merge', () => mergeCheck(project.root, config, env))),
     ...(await tryCheck('mcp', () => checkProjectServers(context, config))),
     ...(await tryCheck('mcp', () => mcpChecks(context, config))),
     ...(await tryCheck('remote', () => checkRemotes(context))),

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { whyUnsigned } from '../../actors/workspace/git/signing.ts';
 import { isJsonObject } from '../../machines/json.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 import type { Check } from './backend-checks.ts';
@@ -37,8 +38,19 @@ const testCommandOf = async (root: string): Promise<string | null> => {
 };
 
 /** Says how merges are tested, and proposes a command where they are not. */
-export const mergeCheck = async (root: string, { merge }: Config): Promise<Check> => {
+export const mergeCheck = async (
+  root: string,
+  { merge }: Config,
+  env: NodeJS.ProcessEnv,
+): Promise<Check> => {
   const { verify } = merge;
+  const why = merge.sign ? await whyUnsigned('git', env) : null;
+  if (why !== null)
+    return {
+      check: 'merge',
+      status: 'problem',
+      detail: `your git signs no commit (merge.sign): ${why}; set user.signingKey in your own git configuration, or agent config set merge.sign false`,
+    };
   if (verify.length > 0)
     return { check: 'merge', status: 'ok', detail: `tested with ${verify.join(', ')}` };
   const command = (await testCommandOf(root)) ?? '<your tests>';

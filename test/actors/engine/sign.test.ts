@@ -84,7 +84,9 @@ testUnless(noSshKeygen)('what cannot be signed does not land, and says why', asy
   expect(refused).toMatchObject([
     {
       code: 'merge_conflict',
-      message: expect.stringContaining('could not be signed (merge.sign)'),
+      message: expect.stringContaining(
+        'could not be signed (merge.sign), which agent doctor tries',
+      ),
     },
   ]);
   expect(refused[0]?.message).toMatch(/none/);

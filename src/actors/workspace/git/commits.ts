@@ -105,7 +105,7 @@ export const commitTree = (
   requiredLine(
     signing === unsigned
       ? 'the commit could not be created'
-      : 'the commit could not be signed (merge.sign)',
+      : 'the commit could not be signed (merge.sign), which agent doctor tries',
     git(
       [
         ...signing.before,

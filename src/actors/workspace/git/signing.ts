@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { execa } from 'execa';
 import { type GitCall, GitError } from './git.ts';
 
@@ -61,4 +64,28 @@ export const readSigning = async (program: string, env: NodeJS.ProcessEnv): Prom
       limitMs: signLimitMs,
     },
   };
+};
+
+const noFiles = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
+/** Who is asked by `agent doctor` sits in front of it. */
+const trialLimitMs = 20_000;
+
+/** Signs a commit of nothing, in a repository of its own. @returns why it cannot; null: it can */
+export const whyUnsigned = async (
+  program: string,
+  env: NodeJS.ProcessEnv,
+): Promise<string | null> => {
+  const folder = await mkdtemp(join(tmpdir(), 'agent-sign-'));
+  try {
+    const { before, after, call } = await readSigning(program, env);
+    const inFolder = { cwd: folder, extendEnv: false, env: { ...call.env, GIT_DIR: folder } };
+    await execa(program, ['init', '--quiet', '--bare'], inFolder);
+    const commit = [...before, 'commit-tree', ...after, '-m', 'A trial', noFiles];
+    const tried = await execa(program, commit, {
+      ...{ ...inFolder, reject: false, timeout: trialLimitMs },
+    });
+    return tried.failed ? tried.stderr.trim() || (tried.shortMessage ?? 'it failed') : null;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 };
