@@ -258,6 +258,7 @@ const createTasks = (
   });
   const merges = createMergeQueue({
     ...{ root, node, journal, store, tracker, workspace, results, proof, now, log },
+    latestAttempt: async (id) => (await host.views.snapshotOf(id)).context.attempt,
     maxBatch: () => settings().landing.maxBatch,
     signs: () => settings().landing.sign,
     ...createMergeCommands(settings, () => commands, log),

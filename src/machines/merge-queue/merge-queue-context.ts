@@ -68,11 +68,13 @@ export interface QueueMember {
   readonly priority: number;
   /** When the task was created: of two that are alike the older one lands first. */
   readonly createdAt: string;
+  /** The newest attempt of its task when it was asked for. */
+  readonly latest?: number;
   /** The tasks that it depends on: they land before it. When it is undone, those that depend on it. */
   readonly after: readonly TaskId[];
   /** One for each that waits for the outcome. */
   readonly tickets: readonly string[];
-  /** Its task is not complete any more: it counts only if it landed before. */
+  /** Its task is not complete any more, or was so again: it counts only if it landed before. */
   readonly reopened?: true;
   /** An obstacle stopped the batch that it was in: it is tried by itself. */
   readonly alone?: true;

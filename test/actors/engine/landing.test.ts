@@ -433,3 +433,25 @@ test('work that is discarded or reopened while it is tested does not land, and t
   );
   expect(gitIn(running.root, 'ls-tree', '--name-only', 'main')).toBe('a.txt\nthird.txt\ntotal');
 });
+
+test('work that is sent back while it is tested does not land, also when another attempt is complete', async () => {
+  const release = join(temporaryFolder(), 'go');
+  const verify = `until [ -e ${release} ]; do sleep 0.1; done`;
+  const running = await start({ options: landing(verify) });
+  const id = await complete(running, 'Call');
+
+  const merging = running.service.mergeMany({ taskIds: [id], all: false });
+  await vi.waitFor(() => expect(logs(running, id)).toContain(`verify: ${verify}`));
+  const comments = [{ path: 'calls-1', line: 1, endLine: null, text: 'wrong' }];
+  await running.service.review(id, { verdict: 'request_changes', attempt: 1, comments });
+  await vi.waitFor(async () =>
+    expect(await running.service.status(id)).toMatchObject({ status: 'complete', attempt: 2 }),
+  );
+  writeFileSync(release, '');
+  const { landed, refused } = await merging;
+
+  expect(landed).toEqual([]);
+  expect(refused).toMatchObject([
+    { task_id: id, attempt: 1, message: 'its task is not complete any more' },
+  ]);
+});

@@ -69,6 +69,8 @@ export interface MergeQueue
 export interface MergeQueuePorts extends HostPorts {
   readonly store: Pick<Store, 'actor' | 'openHosted' | 'latest'>;
   readonly tracker: Pick<TrackerReads, 'findMany'>;
+  /** The number of the newest attempt of a task. */
+  readonly latestAttempt: (taskId: TaskId) => Promise<number>;
   readonly workspace: Pick<Workspace, 'build' | 'land' | 'noteRefused' | 'workOf'>;
   readonly results: Pick<Results, 'noteMerge'>;
   readonly proof: TrainProof;
@@ -87,9 +89,12 @@ type Waiters = Map<string, (merged: Merged) => void>;
 const isOf = (member: Named, other: Named): boolean =>
   member.taskId === other.taskId && member.attempt === other.attempt;
 
-/** Members that a person asked for and whose tasks are not complete any more: reopened, sent back, deleted. */
+/**
+ * Members that a person asked for and whose tasks are not complete any more, or are so by another attempt:
+ * reopened, sent back, deleted.
+ */
 const reopenedIn = async (
-  tracker: MergeQueuePorts['tracker'],
+  { tracker, latestAttempt }: Pick<MergeQueuePorts, 'tracker' | 'latestAttempt'>,
   members: readonly QueueMember[],
 ): Promise<readonly QueueMember[]> => {
   const asked = members.filter(({ by, force }) => by === 'person' && force !== true);
@@ -97,15 +102,25 @@ const reopenedIn = async (
   const complete = new Set(
     found.filter((task) => statusInTracker(task) === 'complete').map(({ id }) => id),
   );
-  return asked.filter(({ taskId }) => !complete.has(taskId));
+  const isReopened = await Promise.all(
+    asked.map(
+      async ({ taskId, attempt, latest = attempt }) =>
+        !complete.has(taskId) || (await latestAttempt(taskId)) > latest,
+    ),
+  );
+  return asked.filter((_, at) => isReopened[at]);
 };
 
 const buildTrain = async (
-  { workspace, tracker, proof }: Pick<MergeQueuePorts, 'workspace' | 'tracker' | 'proof'>,
+  {
+    workspace,
+    proof,
+    ...reads
+  }: Pick<MergeQueuePorts, 'workspace' | 'tracker' | 'latestAttempt' | 'proof'>,
   { batch }: MergeQueueContext,
   signal: AbortSignal,
 ): Promise<Train> => {
-  const reopened = await reopenedIn(tracker, batch);
+  const reopened = await reopenedIn(reads, batch);
   const members = batch.map((member) =>
     reopened.includes(member) ? { ...member, reopened: true as const } : member,
   );
@@ -113,7 +128,11 @@ const buildTrain = async (
 };
 
 const landTrain = async (
-  { workspace, tracker, signs }: Pick<MergeQueuePorts, 'workspace' | 'tracker' | 'signs'>,
+  {
+    workspace,
+    signs,
+    ...reads
+  }: Pick<MergeQueuePorts, 'workspace' | 'tracker' | 'latestAttempt' | 'signs'>,
   { train, batch, green, commands, evidence }: MergeQueueContext,
   signal: AbortSignal,
 ): Promise<Landed> => {
@@ -121,7 +140,7 @@ const landTrain = async (
   const cars = train.cars.slice(0, green);
   const members = cars.flatMap((car) => batch.filter((member) => isOf(member, car)));
   // Then another train is built, without them.
-  if ((await reopenedIn(tracker, members)).length > 0) return { status: 'moved' };
+  if ((await reopenedIn(reads, members)).length > 0) return { status: 'moved' };
   return workspace.land(
     { into: train.into, head: train.head, cars, members, commands, evidence, sign: signs() },
     signal,
@@ -282,7 +301,7 @@ const allBefore = (tasks: ReadonlyMap<TaskId, TrackedTask>, id: TaskId): readonl
 };
 
 const membersOf = async (
-  tracker: MergeQueuePorts['tracker'],
+  { tracker, latestAttempt }: Pick<MergeQueuePorts, 'tracker' | 'latestAttempt'>,
   wishes: readonly (MergeWish & { readonly ticket: string })[],
 ): Promise<readonly QueueMember[]> => {
   const found = await withAllBefore(
@@ -290,13 +309,15 @@ const membersOf = async (
     wishes.map(({ taskId }) => taskId),
   );
   const wanted = new Set<string>(wishes.map(({ taskId }) => taskId));
-  return wishes.map(({ ticket, ...wish }) => {
+  const latest = await Promise.all(wishes.map(({ taskId }) => latestAttempt(taskId)));
+  return wishes.map(({ ticket, ...wish }, at) => {
     const task = found.get(wish.taskId);
     return {
       ...wish,
       title: task?.title ?? wish.taskId,
       priority: task?.priority ?? 0,
       createdAt: task?.createdAt ?? '',
+      latest: latest[at] ?? wish.attempt,
       after:
         wish.undo === true
           ? wishes.flatMap(({ taskId }) =>
@@ -311,10 +332,13 @@ const membersOf = async (
 };
 
 const createPlan =
-  ({ tracker, proof }: Pick<MergeQueuePorts, 'tracker' | 'proof'>): MergeQueue['plan'] =>
+  ({
+    proof,
+    ...reads
+  }: Pick<MergeQueuePorts, 'tracker' | 'latestAttempt' | 'proof'>): MergeQueue['plan'] =>
   async (wishes) => {
     const members = await membersOf(
-      tracker,
+      reads,
       wishes.map((wish) => ({ ...wish, ticket: '' })),
     );
     return Promise.all(
@@ -327,7 +351,7 @@ const createPlan =
 
 /** The newest queue of this server takes all that is to be merged. */
 export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
-  const { store, tracker, workspace, node, maxBatch, now, log } = ports;
+  const { store, workspace, node, maxBatch, now, log } = ports;
   const waiters: Waiters = new Map();
   const host = createHost<MergeQueueSnapshot, MergeQueueEvent, MergeQueueInput>(ports, {
     kind: 'mergeQueue',
@@ -380,7 +404,7 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
       const named = wishes.map((wish) => ({ ...wish, ticket: randomUUID() }));
       const joined = inTurn(async () => {
         signal.throwIfAborted();
-        await join(await membersOf(tracker, named));
+        await join(await membersOf(ports, named));
         // Who asked went away meanwhile.
         if (signal.aborted) leave(named.map(({ ticket }) => ticket));
       });
