@@ -45,4 +45,8 @@ listenToKeys();
 showHints();
 const root = document.getElementById('page');
 // Until the server has answered, the page shows the frame that came with it.
-if (root !== null) void start().then(() => render(<Page />, root));
+if (root !== null)
+  void start().then(() => {
+    root.replaceChildren();
+    render(<Page />, root);
+  });

@@ -119,6 +119,11 @@ describeUnless(noBrowser)('merging on the page', () => {
     await page.getByText(`landed, and so did ${on}, which depends on it`).waitFor();
     await page.getByRole('button', { name: 'Undo it with what depends on it' }).click();
     await page.getByRole('button', { name: 'Run' }).waitFor();
+    await page.getByRole('button', { name: 'Undo' }).waitFor({ state: 'detached' });
+    await page.getByText('Merged, tested with').waitFor({ state: 'detached' });
+    await to('needs-you');
+    await page.locator('.decided').getByText('Undone in main').first().waitFor();
+    await page.locator('.decided').getByText('Merged into main').first().waitFor();
     const files = gitIn(project.root, 'ls-tree', '--name-only', 'main');
     expect(files).toContain('two');
     expect(files.split('\n')).not.toContain('one');
@@ -132,7 +137,7 @@ describeUnless(noBrowser)('merging on the page', () => {
     await to('needs-you');
     await row('Hold the queue').getByRole('button', { name: 'Merge' }).click();
     await page.getByRole('link', { name: '1 merge in the queue' }).click();
-    await page.getByRole('tab', { name: 'Merge queue testing' }).click();
+    await page.getByRole('tab', { name: 'Merge queue testing', selected: true }).waitFor();
     await page.locator('.machine-chart .task-line', { hasText: 'Hold the queue' }).waitFor();
     expect(await page.locator('.chart .state.here').textContent()).toContain('testing');
     await page.reload();

@@ -1,3 +1,4 @@
+import { signal } from '@preact/signals';
 import packed from '../charts/charts.json' with { type: 'json' };
 import { type Frame, textOf } from '../data/frame.ts';
 import type { TaskView } from '../data/tasks.ts';
@@ -15,6 +16,9 @@ const charts: Readonly<Record<Machine, Chart>> = {
   supervisor: unpackChart(packed.supervisor),
   mergeQueue: unpackChart(packed.mergeQueue),
 };
+
+/** The one that the view of the machines shows. */
+export const shownMachine = signal<Machine>('task');
 
 export const chartOf = (machine: Machine): Chart => charts[machine];
 

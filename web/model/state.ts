@@ -68,7 +68,9 @@ const ended = (task: TaskView): Look => {
     return look('needs', 'cross', 'fail', verify ? 'Verify failed' : 'Failed');
   }
   if (task.status === 'cancelled') return look('done', 'struck', 'wait', 'Cancelled');
-  if (isToReview(task)) return merges[task.work?.merge?.state ?? ''] ?? toReview;
+  const merge = merges[task.work?.merge?.state ?? ''];
+  if (merge === merging) return merging;
+  if (isToReview(task)) return merge ?? toReview;
   return look('done', 'check', 'done', task.work?.merged_at === undefined ? 'Done' : 'Merged');
 };
 
@@ -152,6 +154,7 @@ const whyEnded = (task: TaskView): string => {
   if (task.status === 'cancelled') return 'cancelled';
   if (isToReview(task)) return whyToReview(task);
   const at = task.work?.merged_at;
+  if (at !== undefined && isMerging(task)) return 'its undo is tested';
   if (at !== undefined) return `merged, ${clock(Date.parse(at))}`;
   if (task.result !== undefined) return 'complete, nothing to merge';
   return task.close_reason === undefined

@@ -29,6 +29,8 @@ export const Cause = ({ error }: { error: Pick<Failure, 'message' | 'facts'> | u
   );
 };
 
+const othersAtMost = 3;
+
 /** Why the work was not merged: the command or the files, and the tasks with whose work it fails. */
 export const Refused = ({ task: { work } }: { task: TaskView }) => {
   const { state, message = '', command, output, paths, with: others } = work?.merge ?? {};
@@ -36,9 +38,12 @@ export const Refused = ({ task: { work } }: { task: TaskView }) => {
     <>
       <Cause error={{ message, facts: { output } }} />
       {(command ?? paths) !== undefined && <code>{command ?? paths?.join(', ')}</code>}
-      {others?.map((id) => (
+      {others?.slice(0, othersAtMost).map((id) => (
         <TaskLine key={id} id={id} />
       ))}
+      {(others?.length ?? 0) > othersAtMost && (
+        <p class="quiet small">and {(others?.length ?? 0) - othersAtMost} more</p>
+      )}
     </>
   );
 };

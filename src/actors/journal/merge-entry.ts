@@ -40,5 +40,5 @@ export const mergeEntry = (
   const { message, ...data } = mergeData(merged);
   const kind = merged.undone === true ? 'undone' : 'merged';
   const decided = decisionData({ kind, said: merged.into }, message);
-  return entry(taskId, attempt, 'log', at, { ...data, ...decided });
+  return entry(taskId, attempt, 'log', at, { ...decided, ...data });
 };

@@ -72,6 +72,8 @@ export const stateWords = (task: TaskView, now: number): string => {
   if (task.held_by !== undefined) return `held by ${oneLine(task.held_by, longestWord)}`;
   const merge = status === 'complete' ? mergeWord(work) : null;
   if (merge === 'not merged') return `complete (${mergeStateWord(work)})`;
+  const isQueued = work?.merge?.state === 'waiting' || work?.merge?.state === 'testing';
+  if (merge === 'merged' && isQueued) return 'complete (undo is tested)';
   if (merge !== null) return `complete (${merge})`;
   return statusWords(status, phase === 'waiting_for_run' && !ready ? status : phase);
 };

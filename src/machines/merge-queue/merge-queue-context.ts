@@ -1,3 +1,4 @@
+import { someOf } from '../plural.ts';
 import type { TaskId } from '../task.ts';
 
 /** Work of another task, which an attempt began with. */
@@ -299,7 +300,8 @@ export const afterTest = (context: MergeQueueContext, proven: Proven): Search =>
 /** Nothing lies between what passes and what fails. */
 export const isFound = ({ green, red }: Pick<Search, 'green' | 'red'>): boolean => red - green <= 1;
 
-const namedWithAtMost = 10;
+const namedWithAtMost = 100;
+const saidAtMost = 3;
 
 /** Why a car did not pass where all before it did. */
 const refusedCar = (
@@ -318,7 +320,9 @@ const refusedCar = (
       ? "a command does not end on the project's branch with it"
       : others.length === 0
         ? "it fails on the project's branch as it is now"
-        : `it fails together with ${others.join(', ')} (landed)`;
+        : others.length <= saidAtMost
+          ? `it fails together with ${others.join(', ')} (landed)`
+          : `it fails by itself, or with one of what landed since it began (${someOf(others, saidAtMost)})`;
   const { why, failed } = failure;
   return {
     taskId,

@@ -4,7 +4,7 @@ import { roles, slots } from '../../data/totals.ts';
 import { numbered } from '../../model/format.ts';
 import { columnsOf, groupsOf } from '../../model/order.ts';
 import { matches } from '../../model/search.ts';
-import type { Column } from '../../model/state.ts';
+import { type Column, isMerging } from '../../model/state.ts';
 import { Icon, type IconName } from '../../parts/icon.tsx';
 import { Empty, Problem } from '../../parts/notice.tsx';
 import { Rows } from '../../parts/rows.tsx';
@@ -42,7 +42,11 @@ const columns: readonly ColumnHead<Column>[] = [
   },
   {
     ...{ column: 'working', name: 'Working', icon: 'prompt', tone: 'work' },
-    fact: (all) => (slots.value === null ? '' : `${all.length} of ${slots.value} slots`),
+    fact: (all) => {
+      const merging = all.filter(isMerging).length;
+      const used = `${all.length - merging} of ${slots.value} slots`;
+      return slots.value === null ? '' : `${used}${merging > 0 ? `, ${merging} merging` : ''}`;
+    },
   },
   {
     ...{ column: 'needs', name: 'Needs you', icon: 'question', tone: 'need' },

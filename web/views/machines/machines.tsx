@@ -11,6 +11,7 @@ import {
   type Scene,
   sceneAt,
   sceneIn,
+  shownMachine,
 } from '../../model/chart.ts';
 import { isMerging } from '../../model/state.ts';
 import { Empty } from '../../parts/notice.tsx';
@@ -114,7 +115,13 @@ const Legend = () => (
 const Body = ({ taskId }: { taskId: string }) => {
   const history = useMemo(() => openHistory(taskId), [taskId]);
   useEffect(() => history.close, [history]);
-  const machine = useSignal<Machine>('task');
+  const machine = shownMachine;
+  useEffect(
+    () => () => {
+      machine.value = 'task';
+    },
+    [machine],
+  );
   const shown = useMoment(history, (seq) => machinesPath(taskId, seq));
   const { all, index, moment, previous, isLatest } = shown;
   const chart = chartOf(machine.value);

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { tasks } from '../../data/tasks.ts';
+import { shownMachine } from '../../model/chart.ts';
 import { numbered } from '../../model/format.ts';
 import { heldUpBy, needing } from '../../model/order.ts';
 import { isMerging, lookOf } from '../../model/state.ts';
@@ -64,7 +65,13 @@ export const NeedsYou = () => {
               : `${numbered(rows.length, 'task')}, what waits now comes first`}
           </span>
           {merging > 0 && (
-            <a class="small" href={pathOf('machines')}>
+            <a
+              class="small"
+              href={pathOf('machines')}
+              onClick={() => {
+                shownMachine.value = 'mergeQueue';
+              }}
+            >
               {numbered(merging, 'merge')} in the queue
             </a>
           )}

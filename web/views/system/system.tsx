@@ -6,7 +6,7 @@ import { health, readHealth, readUsage, slots, usage } from '../../data/totals.t
 import { readWorkflows } from '../../data/workflows.ts';
 import { age, duration, numbered } from '../../model/format.ts';
 import { columnsOf } from '../../model/order.ts';
-import { lookOf, sinceOf, whyOf } from '../../model/state.ts';
+import { isMerging, lookOf, sinceOf, whyOf } from '../../model/state.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { SignOut } from '../../parts/sign-out.tsx';
 import { taskPath } from '../../shell/router.ts';
@@ -104,6 +104,7 @@ export const System = () => {
   }, []);
   const columns = columnsOf(tasks.value);
   const asking = columns.needs.filter(({ awaiting }) => awaiting !== undefined);
+  const working = columns.working.filter((task) => !isMerging(task));
   const queue = columns.slot.filter(({ phase }) => phase !== 'waiting_for_run');
   const found = health.value;
   return (
@@ -122,7 +123,7 @@ export const System = () => {
           <h2>
             Slots{' '}
             <span class="quiet">
-              {slots.value === null ? '' : `${columns.working.length} of ${slots.value} in use`}
+              {slots.value === null ? '' : `${working.length} of ${slots.value} in use`}
               {asking.length > 0 ? `, ${asking.length} lent while a person is asked` : ''}
             </span>
           </h2>
