@@ -26,7 +26,7 @@ const scripts = [
   writing('Call total', 'calls-1', 'total\n'),
   writing('Say it here', 'said', 'here\n'),
   writing('Say it there', 'said', 'there\n'),
-  ...['one', 'two', 'three'].map((name) => writing(`Write ${name}`, name)),
+  ...['one', 'two', 'three', 'four'].map((name) => writing(`Write ${name}`, name)),
   writing('Build on one', 'on-one'),
   writing('Hold the queue', 'held'),
 ];
@@ -145,6 +145,16 @@ describeUnless(noBrowser)('merging on the page', () => {
 
     await page.getByRole('heading', { name: 'Nothing is merged now' }).waitFor();
     expect(await merge(id)).toEqual({ state: 'landed' });
+
+    // What is there is tested for eight seconds now.
+    await to(`task/${await complete('Write four')}`);
+    await page.getByRole('button', { name: 'Merge' }).click();
+    await page.getByRole('button', { name: 'Undo' }).click({ timeout: 30_000 });
+    await page.getByRole('button', { name: 'Undo it, the task is open again' }).click();
+    await page.getByText('its undo is tested').waitFor();
+    await page.getByRole('button', { name: 'Run' }).waitFor();
+    await page.getByRole('button', { name: 'Undo' }).waitFor({ state: 'detached' });
+    await page.getByText('Merged, tested with').waitFor({ state: 'detached' });
   });
 
   test('no error was logged', () => expect(problems).toEqual([]));
