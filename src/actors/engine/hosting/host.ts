@@ -236,6 +236,8 @@ export const createHost = <Snapshot extends AnyMachineSnapshot, Event extends Ev
       return answer === 'ok';
     },
     send: async (id, event, isAnswered) => {
+      // One that failed a moment ago is taken up now: nobody begins another one in its place.
+      if (live.failing().has(id)) await live.takeUp(id);
       const actor = live.find(id);
       if (actor === undefined) return false;
       actor.send(event);
