@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import type { OfflineService } from '../actors/engine/queries/offline-tasks.ts';
 import type { TaskQueries } from '../actors/engine/queries/task-queries.ts';
 import type { RunGraphRequest } from '../actors/engine/service/run-graph.ts';
@@ -26,6 +27,7 @@ import {
   runParamsSchema,
   taskParamsSchema,
   undoParamsSchema,
+  updateParamsSchema,
   usageParamsSchema,
   workflowCancelParamsSchema,
   workflowListParamsSchema,
@@ -195,8 +197,16 @@ export const createMethods = (
     const request = { taskIds: task_ids, all, dryRun: dry_run, waitSeconds: wait_seconds, ...how };
     return service.mergeMany(request, gone?.());
   },
-  update: async (params, gone) =>
-    service.update(parseParams(taskParamsSchema, params).task_id, gone?.()),
+  update: async (params, gone) => {
+    const { task_id, wait_seconds } = parseParams(updateParamsSchema, params);
+    if (wait_seconds === undefined) return service.update(task_id, gone?.());
+    const { attempt } = await service.status(task_id);
+    const updated = service.update(task_id);
+    // Who waits no longer is told by the log of the task.
+    updated.catch(() => {});
+    const testing = { task_id, attempt, status: 'testing' };
+    return Promise.race([updated, setTimeout(wait_seconds * 1_000, testing, { ref: false })]);
+  },
   undo: async (params, gone) => {
     const given = parseParams(undoParamsSchema, params);
     const { task_id, with_dependents = false, wait_seconds } = given;

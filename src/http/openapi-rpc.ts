@@ -26,6 +26,7 @@ import {
   runResultSchema,
   taskParamsSchema,
   undoParamsSchema,
+  updateParamsSchema,
   usageParamsSchema,
   workflowCancelParamsSchema,
   workflowListParamsSchema,
@@ -225,9 +226,9 @@ const updatedSchema = z.strictObject({
   task_id: z.string(),
   attempt: z.int().describe('whose work it is; after sent_back the one that goes on with it'),
   status: z
-    .enum(['current', 'updated', 'sent_back', 'refused'])
+    .enum(['current', 'updated', 'sent_back', 'refused', 'testing'])
     .describe(
-      'current: it has all that the branch has; updated: it got what is new there; sent_back: another attempt goes on with it; refused: nothing was done',
+      'current: it has all that the branch has; updated: it got what is new there; sent_back: another attempt goes on with it; refused: nothing was done; testing: it goes on after wait_seconds, and the log of the task says what came of it',
     ),
   commit: z.string().optional(),
   tested: z.array(z.string()).optional().describe('the commands that passed'),
@@ -310,7 +311,7 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
   ),
   update: method(
     "brings the project's branch into the work of a task; another attempt goes on with what conflicts or fails",
-    taskParamsSchema,
+    updateParamsSchema,
     updatedSchema,
   ),
   undo: method(

@@ -264,6 +264,7 @@ export const dependencyParamsSchema = z.strictObject({
   depends_on: id.describe('the task that must be complete first'),
 });
 export const changeParamsSchema = z.strictObject({ task_id: id, reason });
+export const updateParamsSchema = taskParamsSchema.extend({ wait_seconds: waitSeconds });
 export const undoParamsSchema = taskParamsSchema.extend({
   with_dependents: z
     .boolean()

@@ -71,9 +71,16 @@ const land = async (
   return `Refused, nothing was changed: ${of}${first.message}${more}`;
 };
 
+/** The row goes at the first press, and the next one is under the pointer at the second. */
+const pressedTwiceMs = 500;
+let mergedAt = 0;
+
 /** Together, in the queue. @returns which were refused at once, and why, or null */
 export const merge = (all: readonly TaskView[]): Promise<string | null> => {
   const ids = all.map(({ task_id }) => task_id);
+  const isSecond = performance.now() - mergedAt < pressedTwiceMs;
+  mergedAt = performance.now();
+  if (isSecond) return Promise.resolve(null);
   return land('merge_many', ids, { task_ids: ids });
 };
 
@@ -83,9 +90,11 @@ export const undo = ({ task_id }: TaskView, withDependents: boolean): Promise<st
 
 /** Brings the user's branch into the work; another attempt goes on with what conflicts or fails. */
 export const update = async ({ task_id }: TaskView): Promise<void> => {
-  const { status, message } = await call<Updated>('update', { task_id });
+  const params = { task_id, wait_seconds: mergeWaitSeconds };
+  const { status, message } = await call<Updated>('update', params);
   readDetails([task_id]);
   if (status === 'refused') throw new Error(`Not updated: ${message}`);
+  if (status === 'testing') throw new Error('Its update is tested; its log says what comes of it.');
 };
 
 export const discard = async ({ task_id, attempt }: TaskView): Promise<void> => {

@@ -19,8 +19,6 @@ interface Answer {
 }
 
 const askMs = 60_000;
-/** Its answer comes after a test. */
-const updateMs = 3 * 3_600_000;
 
 /** Also for answers outside JSON-RPC. @throws CallError */
 export const request = async (path: string, init: RequestInit = {}): Promise<Response> => {
@@ -38,10 +36,9 @@ export const request = async (path: string, init: RequestInit = {}): Promise<Res
   return response;
 };
 
-const post = async (body: unknown, limitMs = askMs): Promise<unknown> => {
+const post = async (body: unknown): Promise<unknown> => {
   const response = await request('/a2a/execute', {
     method: 'POST',
-    signal: AbortSignal.timeout(limitMs),
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
   });
@@ -64,8 +61,7 @@ const failureIn = ({ error }: Answer): CallError | null => {
 
 /** @throws CallError */
 export const callServer = async (method: string, params: Params): Promise<unknown> => {
-  const body = { jsonrpc: '2.0', id: 1, method, params };
-  const answer = (await post(body, method === 'update' ? updateMs : askMs)) as Answer;
+  const answer = (await post({ jsonrpc: '2.0', id: 1, method, params })) as Answer;
   const failure = failureIn(answer);
   if (failure !== null) throw failure;
   return answer.result;

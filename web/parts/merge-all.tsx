@@ -11,7 +11,7 @@ export const MergeAll = ({ message }: { message: Signal<string | null> }) => {
   if (all.length < 2) return null;
   return (
     <Button
-      hint="Together, in one queue: tested, dependencies first; what cannot be merged is named"
+      hint="Tested together, dependencies first"
       onPress={async () => {
         message.value = await merge(all);
       }}

@@ -607,13 +607,15 @@ export interface Methods {
     readonly params: {
       /** the id of a task */
       readonly task_id: string;
+      /** answers after so long, with what is still tested as waiting; it goes on, also when who asked goes away; default: until all have ended */
+      readonly wait_seconds?: number | undefined;
     };
     readonly result: {
       readonly task_id: string;
       /** whose work it is; after sent_back the one that goes on with it */
       readonly attempt: number;
-      /** current: it has all that the branch has; updated: it got what is new there; sent_back: another attempt goes on with it; refused: nothing was done */
-      readonly status: 'current' | 'updated' | 'sent_back' | 'refused';
+      /** current: it has all that the branch has; updated: it got what is new there; sent_back: another attempt goes on with it; refused: nothing was done; testing: it goes on after wait_seconds, and the log of the task says what came of it */
+      readonly status: 'current' | 'updated' | 'sent_back' | 'refused' | 'testing';
       readonly commit?: string | undefined;
       /** the commands that passed */
       readonly tested?: readonly string[] | undefined;

@@ -208,8 +208,9 @@ const isUntested = ({ status, tested }: LandedTask): boolean =>
 const isOfMerge = ({ code }: RefusedTask): boolean =>
   code === 'verify_failed' || code === 'merge_conflict';
 
-const printPlanned = ({ io, json }: CommandContext, planned: MergedMany['planned'] = []): void => {
-  for (const task of planned) {
+const printPlanned = ({ io, json }: CommandContext, planned: MergedMany['planned']): void => {
+  if (planned?.length === 0 && !json) io.out('nothing would be merged');
+  for (const task of planned ?? []) {
     const { task_id, attempt, commands, conflicts_with: conflicts } = task;
     const how = commands.length === 0 ? 'untested' : `tested with ${commands.join(', ')}`;
     const but = conflicts === undefined ? '' : `; ${conflictWords(conflicts)}`;

@@ -90,7 +90,9 @@ export const createUpdate = (ports: UpdatePorts): TaskUpdates['update'] => {
   ): Promise<UpdatedTask> => {
     const { attempt } = task;
     const { into, commit } = found;
-    const refuse = (message: string): UpdatedTask => {
+    const refuse = async (message: string): Promise<UpdatedTask> => {
+      const said = { level: 'warn', message: `not updated: ${message}` };
+      await record(entry(taskId, attempt, 'log', now(), said));
       return { task_id: taskId, attempt, status: 'refused', message };
     };
     const input = await proof.attemptOf(taskId, attempt);
