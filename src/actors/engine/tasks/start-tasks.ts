@@ -1,4 +1,5 @@
 import type { TaskId } from '../../../machines/task.ts';
+import { canRead } from '../../journal/chart-versions.ts';
 import { holdingOf, mayContinue } from '../../journal/snapshots.ts';
 import type { Store } from '../../store/port.ts';
 import type { Workspace } from '../../workspace/port.ts';
@@ -66,7 +67,7 @@ export const createTaskStart = ({
   const restore = async (): Promise<void> => {
     const pending = (await store.pendingOf(node)) as readonly TaskId[];
     await commands.restore(pending, await retakeSlots(pending));
-    const left = await store.withoutServer(namedAtMost);
+    const left = (await store.withoutServer(namedAtMost)).filter((saved) => !canRead(saved));
     if (left.length > 0)
       log('no server knows the charts that saved these tasks; they wait for one', { tasks: left });
   };
