@@ -2,21 +2,21 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import type { AnyStateMachine, AnyStateNode } from 'xstate';
 import { agentMachine } from '../../src/machines/agent/agent-machine.ts';
+import { mergeQueueMachine } from '../../src/machines/merge-queue/merge-queue-machine.ts';
 import { supervisorMachine } from '../../src/machines/supervisor/supervisor-machine.ts';
 import { taskMachine } from '../../src/machines/task/task-machine.ts';
-import { workflowMachine } from '../../src/machines/workflow/workflow-machine.ts';
 import { type Chart, type PackedChart, unpackChart } from '../../web/model/packed-chart.ts';
 
 type Box = Chart['states'][number];
 
-const read = (name: string): Readonly<Record<string, PackedChart>> =>
-  JSON.parse(readFileSync(new URL(`../../web/charts/${name}.json`, import.meta.url), 'utf8'));
-const charts = { ...read('charts'), ...read('workflow') };
+const charts: Readonly<Record<string, PackedChart>> = JSON.parse(
+  readFileSync(new URL('../../web/charts/charts.json', import.meta.url), 'utf8'),
+);
 const machines: Readonly<Record<string, AnyStateMachine>> = {
   task: taskMachine,
   agent: agentMachine,
   supervisor: supervisorMachine,
-  workflow: workflowMachine,
+  mergeQueue: mergeQueueMachine,
 };
 
 const statesBelow = (node: AnyStateNode): readonly AnyStateNode[] =>

@@ -29,8 +29,9 @@ type Named = Pick<Work, 'taskId' | 'attempt'>;
 
 interface Coupled {
   readonly tree: Tree;
-  /** The tree that the car was merged onto. */
+  /** The tree that the car was merged onto, and that of the branch. */
   readonly onto: Tree;
+  readonly head: Tree;
 }
 
 const nothingMerges: MergeInvariants = {
@@ -67,8 +68,12 @@ export const createMergeInvariants = (
   return {
     passed: (tree) => void passed.add(tree),
     built: (head, cars) => {
+      const base = treeOf(head);
       for (const [at, { taskId, attempt, tree }] of cars.entries())
-        coupled.set(workKey(taskId, attempt), { tree, onto: cars[at - 1]?.tree ?? treeOf(head) });
+        coupled.set(workKey(taskId, attempt), {
+          ...{ tree, onto: cars[at - 1]?.tree ?? base },
+          head: base,
+        });
     },
     lands: ({ cars, members }) => {
       const [before, after] = [namesIn(treeOf(project.head())), cars.at(-1)?.tree ?? ''];
@@ -97,9 +102,9 @@ export const createMergeInvariants = (
     refused: (taskId, attempt, { failed, unblamed, why }) => {
       const found = coupled.get(workKey(taskId, attempt));
       if (failed === undefined || found === undefined) return;
-      const { tree, onto } = found;
+      const { tree, onto, head } = found;
       const isRight =
-        unblamed === true ? hangs(tree) || !passes(onto) : passes(onto) && !passes(tree);
+        unblamed === true ? hangs(tree) || !passes(head) : passes(onto) && !passes(tree);
       require(isRight, () => `M4 ${workKey(taskId, attempt)} is refused by mistake: ${why}`);
     },
     moves: () => moved,
