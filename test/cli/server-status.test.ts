@@ -24,6 +24,7 @@ test('the status of a server takes a few lines, with its log, which remains afte
     '  store      ok',
     '  tracker    ok',
     '  supervisor ok',
+    '  merges     ok',
     '  token      ok',
     '  configuration ok',
     '  model      ok',

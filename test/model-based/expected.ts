@@ -166,6 +166,9 @@ export const allowedIn = (model: Expected, task: ExpectedTask): readonly string[
       : name === 'review'
         ? task.attempt === 0
         : ['run', 'retry'].includes(name) && cannotRun;
+  // Who has it is asked first, or it is taken from him.
+  if (task.stand === 'resting' && task.tracked.heldByAmy)
+    return ['close', 'reopen'].filter((name) => !isHeldBack(name));
   return [
     ...accepted[task.stand].filter((name) => !isHeldBack(name)),
     ...(task.asking ? ['respond'] : []),

@@ -241,7 +241,7 @@ export const explain = (snapshot: TaskSnapshot, given: ExplainInputs): Explanati
               !wouldBeRefused(name, snapshot.hasTag('complete'), guards) &&
               !(name === 'run' && given.isPersons === true),
           )
-        : ['close', 'reopen'],
+        : ['close', 'reopen'].filter((name) => !wouldBeRefused(name, false, guards)),
     reason,
     deadline: awaiting === undefined ? isoOrNull(deadlineAt) : (awaiting.deadline ?? null),
     request_reason: context.requestReason ?? null,
