@@ -85,7 +85,7 @@ describeUnless(noPictures)('pictures of the page', () => {
     const ready: Readonly<Record<string, string>> = {
       task: '.timeline svg',
       diff: '.diff-line',
-      machines: '.chart .state.here',
+      machines: '.segments button:has-text("empty")',
       system: '.meter, table',
     };
     await page
