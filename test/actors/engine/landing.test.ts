@@ -363,6 +363,31 @@ test('who does not wait for a test goes away, and the merge goes on', async () =
   });
 });
 
+test('who asks again and again without waiting makes the queue no larger', async () => {
+  const release = join(temporaryFolder(), 'go');
+  const verify = `until [ -e ${release} ]; do sleep 0.1; done`;
+  const running = await start({ options: landing(verify) });
+  const ids = [await complete(running, 'Call'), await complete(running, 'Other')];
+  const ask = () => running.service.mergeMany({ taskIds: ids, all: false, waitSeconds: 0 });
+  const size = async (): Promise<number> =>
+    JSON.stringify(await running.store.openHosted('mergeQueue')).length;
+  await ask();
+  for (const id of ids)
+    await vi.waitFor(async () =>
+      expect(await mergeState(running, id)).toEqual({ state: 'testing' }),
+    );
+  const before = await size();
+
+  for (let n = 0; n < 50; n += 1) expect((await ask()).waiting).toEqual(ids);
+
+  expect(await size()).toBe(before);
+  writeFileSync(release, '');
+  for (const id of ids)
+    await vi.waitFor(async () =>
+      expect(await mergeState(running, id)).toEqual({ state: 'landed' }),
+    );
+});
+
 test('a merge whose queue cannot be saved says why', async () => {
   const running = await start({ options: landing(check) });
   const id = await complete(running, 'Call');

@@ -57,6 +57,8 @@ export interface MergeQueue
   merge(wishes: readonly MergeWish[], signal: AbortSignal): readonly Promise<Merged>[];
   /** The order in which work would land, and the commands that it must pass; nothing is merged. */
   plan(wishes: readonly MergeWish[]): Promise<readonly PlannedMerge[]>;
+  /** Whether this is asked for already, and not told of yet. */
+  isIn(wish: MergeWish): Promise<boolean>;
   /** In words and as the state of its chart. */
   check(): Promise<{ readonly ok: boolean; readonly detail: string; readonly state: string }>;
   /** With the place of the work in the queue. */
@@ -376,6 +378,9 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
     return left?.taskId ?? null;
   };
 
+  const openState = async (): Promise<MergeQueueSnapshot | null> =>
+    newest === null || host.failing().has(newest) ? null : host.stateOf(newest);
+
   const join = async (members: readonly QueueMember[]): Promise<void> => {
     const [ticket = ''] = members.flatMap(({ tickets }) => tickets);
     const isIn = (snapshot: MergeQueueSnapshot): boolean => hasTicket(snapshot, ticket);
@@ -429,6 +434,15 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
       );
     },
     plan: createPlan(ports),
+    isIn: async (wish) => {
+      const queue = await openState();
+      if (queue === null) return false;
+      const { members, batch, ended } = queue.context;
+      return [...members, ...batch].some(
+        (each) =>
+          isOf(each, wish) && each.undo === wish.undo && !ended.some((it) => isOf(it, each)),
+      );
+    },
     check: async () => {
       try {
         const queue = newest === null ? null : await host.stateOf(newest);
@@ -439,8 +453,7 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
     },
     workOf: async (taskId, attempt) => {
       const work = await workspace.workOf(taskId, attempt);
-      const open = work === null || (newest !== null && host.failing().has(newest)) ? null : newest;
-      const queue = open === null ? null : await host.stateOf(open);
+      const queue = work === null ? null : await openState();
       const state = queue === null ? null : stateOf(queue, taskId, attempt);
       return work === null || state === null ? work : { ...work, merge: { state } };
     },

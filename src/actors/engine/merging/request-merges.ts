@@ -109,7 +109,7 @@ export interface UndoRequest extends HowLong {
 
 interface MergeRequestPorts {
   readonly tracker: Pick<TrackerReads, 'dependents'>;
-  readonly merges: Pick<MergeQueue, 'merge' | 'plan'>;
+  readonly merges: Pick<MergeQueue, 'merge' | 'plan' | 'isIn'>;
   readonly workspace: Pick<Workspace, 'workOf'>;
   readonly store: Pick<StoreReads, 'read'>;
   readonly status: (taskId: string) => Promise<TaskView>;
@@ -226,10 +226,15 @@ export const createMergeRequests = (ports: MergeRequestPorts): MergeRequests => 
     const [landed, refused]: [LandedTask[], RefusedTask[]] = [[], [...refusedBefore]];
     const waiting = new Set(wishes.map(({ taskId }) => taskId));
     const until = waitSeconds === undefined ? signal : neverAborted;
-    const found = wishes.length === 0 ? [] : outcomes(wishes, until);
+    // Nobody leaves the queue for these: it would grow with each request.
+    const areIn = await Promise.all(
+      wishes.map(async (wish) => waitSeconds !== undefined && (await merges.isIn(wish))),
+    );
+    const joining = wishes.filter((_, at) => areIn[at] === false);
+    const found = joining.length === 0 ? [] : outcomes(joining, until);
     // As they end: so in the order in which they landed.
     const noted = found.map(async (outcome, at) => {
-      const [merged, wish] = [await outcome, wishes[at]];
+      const [merged, wish] = [await outcome, joining[at]];
       if (wish === undefined) return;
       waiting.delete(wish.taskId);
       if (merged.status === 'conflict') {
@@ -259,7 +264,7 @@ export const createMergeRequests = (ports: MergeRequestPorts): MergeRequests => 
     }
   };
 
-  /** Of other work that is known to conflict with it. */
+  /** Names other work that is known to conflict with it. */
   const withConflicts = async (planned: PlannedMerge): Promise<PlannedTask> => {
     const { work } = await status(planned.task_id);
     const conflicts = work?.conflicts_with;

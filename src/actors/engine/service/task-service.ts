@@ -165,7 +165,7 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
     'diff' | 'discard' | 'workOf' | 'bringWork' | 'update' | 'keepUpdate'
   >;
   readonly proof: Pick<TrainProof, 'proveWork' | 'attemptOf'>;
-  readonly merges: Pick<MergeQueue, 'merge' | 'plan' | 'giveUp'>;
+  readonly merges: Pick<MergeQueue, 'merge' | 'plan' | 'giveUp' | 'isIn'>;
   readonly landing: () => MergeSettings;
   readonly projectRoot: () => string;
 }
