@@ -90,9 +90,7 @@ export const createUpdate = (ports: UpdatePorts): TaskUpdates['update'] => {
   ): Promise<UpdatedTask> => {
     const { attempt } = task;
     const { into, commit } = found;
-    const refuse = async (message: string): Promise<UpdatedTask> => {
-      const said = { level: 'warn', message: `not updated: ${message}` };
-      await record(entry(taskId, attempt, 'log', now(), said));
+    const refuse = (message: string): UpdatedTask => {
       return { task_id: taskId, attempt, status: 'refused', message };
     };
     const input = await proof.attemptOf(taskId, attempt);
@@ -141,8 +139,14 @@ export const createUpdate = (ports: UpdatePorts): TaskUpdates['update'] => {
 
   const inTurn = createSerialQueues();
   return (given, signal = neverAborted) =>
-    inTurn(given, () => {
+    inTurn(given, async () => {
       signal.throwIfAborted();
-      return updateOne(given, signal);
+      const updated = await updateOne(given, signal);
+      if (updated.status !== 'refused') return updated;
+      // Who asked may not wait for the answer.
+      const { attempt, message } = updated;
+      const said = { level: 'warn', message: `not updated: ${message}` };
+      await record(entry(requireId(updated.task_id), attempt, 'log', now(), said));
+      return updated;
     });
 };
