@@ -103,7 +103,7 @@ const slotReason = ({ slots, supervisor, role }: ExplainInputs): string => {
   return `it waits for ${slot}; ${slots.waiting} wait`;
 };
 
-/** Who else has a task that nobody runs here, and that is not over. */
+/** Somebody else who has a task that is not over and that nobody runs here. */
 const holderAtRest = (snapshot: TaskSnapshot, { finding }: ExplainInputs): string | null =>
   snapshot.hasTag('resting') && !snapshot.hasTag('settled') ? finding.holder : null;
 

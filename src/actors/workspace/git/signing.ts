@@ -67,7 +67,7 @@ export const readSigning = async (program: string, env: NodeJS.ProcessEnv): Prom
 };
 
 const noFiles = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
-/** Who is asked by `agent doctor` sits in front of it. */
+/** A person who runs `agent doctor` is there to type. */
 const trialLimitMs = 20_000;
 
 /** Signs a commit of nothing, in a repository of its own. @returns why it cannot; null: it can */

@@ -72,7 +72,7 @@ const looseRefs = (root: number, top: string): AgentRef[] => {
   return found;
 };
 
-/** Of other worktrees that are on no branch. */
+/** The commits of other worktrees that are on no branch. */
 const worktreeHeads = (root: number): readonly AgentRef[] => {
   let folder: number | null = null;
   try {

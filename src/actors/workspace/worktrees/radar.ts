@@ -38,7 +38,7 @@ interface Member extends Omit<SeenWork, 'conflicts'> {
   /** The paths that it changed, as latin1. */
   readonly paths: ReadonlySet<string>;
 }
-/** Whose changes are not counted yet. */
+/** A member before its changes are counted. */
 type Fresh = Omit<Member, 'size' | 'paths'>;
 const isCounted = (each: Member | Fresh): each is Member => 'paths' in each;
 
