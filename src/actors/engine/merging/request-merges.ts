@@ -203,6 +203,15 @@ const landedDependents = async (
   return landed;
 };
 
+/** Names other work that is known to conflict with it. */
+const namesConflicts =
+  ({ status }: Pick<MergeRequestPorts, 'status'>) =>
+  async (planned: PlannedMerge): Promise<PlannedTask> => {
+    const { work } = await status(planned.task_id);
+    const conflicts = work?.conflicts_with;
+    return { ...planned, ...(conflicts === undefined ? {} : { conflicts_with: conflicts }) };
+  };
+
 export const createMergeRequests = (ports: MergeRequestPorts): MergeRequests => {
   const { merges, list, status } = ports;
 
@@ -264,13 +273,6 @@ export const createMergeRequests = (ports: MergeRequestPorts): MergeRequests => 
     }
   };
 
-  /** Names other work that is known to conflict with it. */
-  const withConflicts = async (planned: PlannedMerge): Promise<PlannedTask> => {
-    const { work } = await status(planned.task_id);
-    const conflicts = work?.conflicts_with;
-    return { ...planned, ...(conflicts === undefined ? {} : { conflicts_with: conflicts }) };
-  };
-
   return {
     merge: async (request, signal = neverAborted) => {
       const wish = await wishOf(request);
@@ -296,7 +298,7 @@ export const createMergeRequests = (ports: MergeRequestPorts): MergeRequests => 
         }
       if (dryRun) {
         const planned = await merges.plan(wishes);
-        return { landed, refused, planned: await Promise.all(planned.map(withConflicts)) };
+        return { landed, refused, planned: await Promise.all(planned.map(namesConflicts(ports))) };
       }
       return carryOut(wishes, refused, request, signal);
     },
