@@ -66,6 +66,17 @@ const requireUpdatable = ({ task_id, status, attempt, work }: TaskView): TaskId 
 
 type Trouble = Parameters<typeof reworkOf>[0];
 
+/** Says it in the log of the task: who asked may not wait for the answer. */
+const noteRefusal = async (
+  { record, now }: Pick<UpdatePorts, 'record' | 'now'>,
+  updated: UpdatedTask,
+): Promise<UpdatedTask> => {
+  const { task_id, attempt, status, message } = updated;
+  const said = { level: 'warn', message: `not updated: ${message}` };
+  if (status === 'refused') await record(entry(requireId(task_id), attempt, 'log', now(), said));
+  return updated;
+};
+
 export const createUpdate = (ports: UpdatePorts): TaskUpdates['update'] => {
   const { workspace, proof, status, review, record, landing, now } = ports;
 
@@ -141,12 +152,6 @@ export const createUpdate = (ports: UpdatePorts): TaskUpdates['update'] => {
   return (given, signal = neverAborted) =>
     inTurn(given, async () => {
       signal.throwIfAborted();
-      const updated = await updateOne(given, signal);
-      if (updated.status !== 'refused') return updated;
-      // Who asked may not wait for the answer.
-      const { attempt, message } = updated;
-      const said = { level: 'warn', message: `not updated: ${message}` };
-      await record(entry(requireId(updated.task_id), attempt, 'log', now(), said));
-      return updated;
+      return noteRefusal(ports, await updateOne(given, signal));
     });
 };
