@@ -17,6 +17,8 @@ export interface ButtonProps {
   /** Also called with no text when an action begins. */
   readonly onError?: (message: string) => void;
   readonly label?: string;
+  /** What the second press does: the first one asks with these words. */
+  readonly sure?: string;
 }
 
 export const Button = ({
@@ -28,14 +30,21 @@ export const Button = ({
   hint,
   onError,
   label,
+  sure,
 }: ButtonProps) => {
   const isBusy = useSignal(false);
+  const isAsked = useSignal(false);
   const press = async (): Promise<void> => {
     if (isBusy.value || (whyNot ?? null) !== null) return;
-    isBusy.value = true;
     onError?.('');
+    if (sure !== undefined && !isAsked.value) {
+      isAsked.value = true;
+      return;
+    }
+    isBusy.value = true;
     try {
       await onPress();
+      isAsked.value = false;
     } catch (error) {
       onError?.(messageOf(error));
     } finally {
@@ -45,7 +54,7 @@ export const Button = ({
   return (
     <button
       type={kind === 'primary' ? 'submit' : 'button'}
-      class={`button ${kind} ${isBusy.value ? 'busy' : ''}`}
+      class={`button ${isAsked.value ? 'danger' : kind} ${isBusy.value ? 'busy' : ''}`}
       data-key={hotkey}
       aria-disabled={(whyNot ?? null) !== null}
       aria-busy={isBusy.value}
@@ -54,7 +63,7 @@ export const Button = ({
       title={whyNot ?? hint}
       onClick={() => void press()}
     >
-      {children}
+      {isAsked.value ? sure : children}
       {hotkey !== undefined && (
         <span class="key" aria-hidden="true">
           <kbd>{hotkey}</kbd>

@@ -16,7 +16,7 @@ const orThrow = (why: string | null): void => {
 
 export const MergeButton = ({ task, kind = 'plain', fail }: MergeProps) => (
   <>
-    {task.work?.merge?.state === 'refused' && (
+    {task.work?.merge?.updatable && (
       <Button
         hotkey="u"
         hint={`Brings your branch into its work, in attempt ${task.attempt + 1} if need be`}
@@ -38,30 +38,28 @@ export const MergeButton = ({ task, kind = 'plain', fail }: MergeProps) => (
   </>
 );
 
-const undoWords = ['Undo', 'Undo it, the task is open again', 'Undo it with what depends on it'];
-
-/** The first press asks; where landed work depends on it, that is named before the third undoes both. */
+/** Where landed work depends on it, that is named before another press undoes both. */
 export const UndoButton = ({ task, fail }: MergeProps) => {
-  const step = useSignal(0);
+  const withDependents = useSignal(false);
   const press = async (): Promise<void> => {
-    const now = step.value;
-    step.value = now === 0 ? 1 : 0;
-    if (now === 0) return;
     try {
-      orThrow(await undo(task, now === 2));
+      orThrow(await undo(task, withDependents.value));
     } catch (error) {
-      if (messageOf(error).includes('depends on it')) step.value = 2;
+      withDependents.value = messageOf(error).includes('depends on it');
       throw error;
     }
   };
   return (
     <Button
-      kind={step.value === 0 ? 'quiet' : 'danger'}
+      kind="quiet"
       hint="A commit takes its changes back, tested as what is merged"
+      sure={
+        withDependents.value ? 'Undo it with what depends on it' : 'Undo it, the task is open again'
+      }
       onPress={press}
       onError={fail}
     >
-      {undoWords[step.value]}
+      Undo
     </Button>
   );
 };

@@ -11,6 +11,7 @@ export const decisionKinds = [
   'approved',
   'merged',
   'undone',
+  'discarded',
   'retried',
   'reopened',
   'closed',

@@ -1,4 +1,4 @@
-import { type Signal, useSignal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
 import { changeAll, run } from '../../data/actions.ts';
 import { type TaskView, tasks } from '../../data/tasks.ts';
 import { Button } from '../../parts/button.tsx';
@@ -45,13 +45,11 @@ export const SelectionActions = ({
   /** The tasks that were not changed. */
   message: Signal<string | null>;
 }) => {
-  const isSure = useSignal(false);
   const fail = (text: string): void => {
     message.value = text;
   };
   const end = (): void => {
     selected.value = null;
-    isSure.value = false;
   };
   if (selected.value === null)
     return (
@@ -74,7 +72,6 @@ export const SelectionActions = ({
     message.value = await change();
     end();
   };
-  const cancel = act(() => changeAll('cancel', chosen));
   return (
     <>
       <output class="small">{chosen.length} selected</output>
@@ -92,16 +89,12 @@ export const SelectionActions = ({
       </Button>
       <Button
         kind="danger"
-        onPress={async () => {
-          if (isSure.value) await cancel();
-          else isSure.value = true;
-        }}
+        sure={`Cancel ${chosen.length}${chosen.some(({ status }) => status === 'started') ? ', their processes end' : ''}`}
+        onPress={act(() => changeAll('cancel', chosen))}
         whyNot={whyNot}
         onError={fail}
       >
-        {isSure.value
-          ? `Cancel ${chosen.length}${chosen.some(({ status }) => status === 'started') ? ', their processes end' : ''}`
-          : 'Cancel'}
+        Cancel
       </Button>
       <Button onPress={act(() => changeAll('close', chosen))} whyNot={whyNot} onError={fail}>
         Close as they are

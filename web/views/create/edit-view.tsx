@@ -91,7 +91,6 @@ const Fields = ({ task, fail }: { task: TaskView; fail: (message: string) => voi
 
 export const EditView = ({ taskId }: { taskId: string }) => {
   const problem = useSignal<string | null>(null);
-  const isSure = useSignal(false);
   const task = tasks.value.get(taskId);
   const fail = (message: string): void => {
     problem.value = message;
@@ -107,17 +106,14 @@ export const EditView = ({ taskId }: { taskId: string }) => {
         <h2>Delete</h2>
         <Button
           kind="danger"
+          sure="Delete it, this cannot be undone"
           onPress={async () => {
-            if (!isSure.value) {
-              isSure.value = true;
-              return;
-            }
             await deleteTask(task.task_id);
             go(pathOf('board'));
           }}
           onError={fail}
         >
-          {isSure.value ? 'Delete it, this cannot be undone' : 'Delete'}
+          Delete
         </Button>
       </section>
     </div>

@@ -24,6 +24,7 @@ const shownAs: Readonly<Record<Decided['kind'], Shown>> = {
   approved: { icon: 'check', tone: 'done', words: 'Approved the work' },
   merged: { icon: 'merge', tone: 'done', words: 'Merged', joint: 'into *' },
   undone: { icon: 'merge', tone: 'wait', words: 'Undone', joint: 'in *' },
+  discarded: { icon: 'cross', tone: 'wait', words: 'Discarded the work', joint: '“*”' },
   retried: { icon: 'play', tone: 'wait', words: 'Asked to retry' },
   reopened: { icon: 'play', tone: 'wait', words: 'Reopened' },
   closed: { icon: 'check', tone: 'done', words: 'Closed' },

@@ -18,23 +18,6 @@ const whatEnds = ({ status, phase }: TaskView): string => {
   return phase === 'backing_off' ? 'it does not go on' : 'it does not start';
 };
 
-/** The first press asks, the second cancels. */
-const Cancel = ({ task, fail }: ActionProps) => {
-  const isSure = useSignal(false);
-  return (
-    <Button
-      kind="danger"
-      onPress={async () => {
-        if (isSure.value) await changeTask('cancel', task);
-        isSure.value = !isSure.value;
-      }}
-      onError={fail}
-    >
-      {isSure.value ? `Cancel it, ${whatEnds(task)}` : 'Cancel'}
-    </Button>
-  );
-};
-
 /** Starts the task with all that it depends on. */
 const Run = ({ task, fail }: ActionProps) => {
   const role = useSignal<string>(task.role ?? '');
@@ -113,6 +96,7 @@ export const Actions = ({ task, fail }: ActionProps) => {
       {hasOpenWork(task) && (
         <Button
           kind="quiet"
+          sure="Discard it, nothing is merged"
           hint="It is not offered, merged or built on any more; its branch stays until agent prune"
           onPress={() => discard(task)}
           onError={fail}
@@ -130,7 +114,16 @@ export const Actions = ({ task, fail }: ActionProps) => {
           Retry
         </Button>
       )}
-      {isAsked(task) && <Cancel task={task} fail={fail} />}
+      {isAsked(task) && (
+        <Button
+          kind="danger"
+          sure={`Cancel it, ${whatEnds(task)}`}
+          onPress={() => changeTask('cancel', task)}
+          onError={fail}
+        >
+          Cancel
+        </Button>
+      )}
       {(status === 'queued' && task.phase === 'waiting_for_run') || isWaiting ? (
         <Run task={task} fail={fail} />
       ) : null}

@@ -4,6 +4,7 @@ import { isForPerson } from '../../../machines/for-person.ts';
 import type { SupervisorContext } from '../../../machines/supervisor/supervisor-context.ts';
 import type { Finding, Role, RunOptions, TaskId } from '../../../machines/task.ts';
 import { holderOf, isTaken } from '../../../machines/tracked-task.ts';
+import { decisionData } from '../../journal/decision.ts';
 import { entry } from '../../journal/event-types.ts';
 import { conflictsOf } from '../../journal/snapshots.ts';
 import type { TaskView } from '../../journal/task-view.ts';
@@ -95,7 +96,9 @@ const createAttemptChanges = ({
     if (found === 'merged') throw refuse(`merged (attempt ${attempt})`, ['diff']);
     if (before?.discarded_at === undefined) {
       const message = `its work was discarded${reason === null ? '' : `: ${reason}`}`;
-      await record(entry(id, attempt, 'log', now(), { level: 'info', message }));
+      const said = reason === null ? {} : { said: reason };
+      const data = decisionData({ kind: 'discarded', ...said }, message);
+      await record(entry(id, attempt, 'log', now(), data));
     }
     return status(id);
   },
