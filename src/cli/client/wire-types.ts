@@ -201,6 +201,8 @@ export interface Task {
       readonly output?: string | undefined;
       /** the files that conflict, at most 100 */
       readonly paths?: readonly string[] | undefined;
+      /** that an update goes on with it; absent: what is in the way is not its work */
+      readonly updatable?: true | undefined;
     } | undefined;
   } | undefined;
   /** the attempts that are over, in the answer to status */
@@ -727,7 +729,7 @@ export interface Methods {
         readonly task_id: string;
         readonly attempt: number;
         readonly at: string;
-        readonly kind: 'answered' | 'allowed' | 'denied' | 'unanswered' | 'commented' | 'sent_back' | 'approved' | 'merged' | 'undone' | 'retried' | 'reopened' | 'closed';
+        readonly kind: 'answered' | 'allowed' | 'denied' | 'unanswered' | 'commented' | 'sent_back' | 'approved' | 'merged' | 'undone' | 'discarded' | 'retried' | 'reopened' | 'closed';
         /** the calls that were allowed or denied */
         readonly about?: string | undefined;
         /** the answer, the reason, the branch of a merge, or the number of comments */

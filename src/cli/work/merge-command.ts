@@ -88,6 +88,15 @@ const whileItTests = async <Answer>(
   const look = id === undefined || ids.length > 1 ? 'agent list' : `agent logs -f ${id}`;
   const say = (text: string) => (json ? undefined : io.err(text));
   const timer = setTimeout(() => say(`it is tested first; to see it: ${look}`), quietMs);
+  const interrupted = (): void => {
+    say(
+      goesOn
+        ? 'interrupted: what has not landed is taken out of the queue; to see it: agent list'
+        : 'interrupted: its test ends, and its work stays as it was',
+    );
+    process.kill(process.pid, 'SIGINT');
+  };
+  process.once('SIGINT', interrupted);
   try {
     return await answer;
   } catch (error) {
@@ -96,6 +105,7 @@ const whileItTests = async <Answer>(
     throw error;
   } finally {
     clearTimeout(timer);
+    process.off('SIGINT', interrupted);
   }
 };
 

@@ -241,6 +241,31 @@ test('work that is red with what landed before stays out, with the end of the ou
   expect(gitIn(root, 'ls-files')).toBe('a.txt\none\nthree\ntwo');
 });
 
+test('Ctrl-C takes a merge out of the queue, and says so', async () => {
+  const { agent, start, collect, create, root } = open();
+  await agent('config', 'set', 'merge.verify', '["sleep 60"]');
+  const one = await create('one');
+  await agent('run', one);
+
+  const child = start('agent', ['merge', one]);
+  const ended = collect(child);
+  await vi.waitFor(
+    async () => expect((await agent('list')).out).toContain('merge is tested'),
+    20_000,
+  );
+  child.kill('SIGINT');
+
+  expect(await ended).toMatchObject({
+    code: null,
+    err: expect.stringContaining('out of the queue'),
+  });
+  await vi.waitFor(
+    async () => expect((await agent('list')).out).not.toContain('merge is tested'),
+    20_000,
+  );
+  expect(gitIn(root, 'ls-files')).toBe('a.txt');
+});
+
 test('who merges is told that it goes on when the server is lost, and it does', {
   tags: ['slow'],
 }, async () => {
