@@ -146,6 +146,10 @@ const workSchema = z.strictObject({
       command: z.string().optional().describe('the command that did not pass with it'),
       output: z.string().optional().describe('the end of what that command printed'),
       paths: z.array(z.string()).optional().describe('the files that conflict, at most 100'),
+      updatable: z
+        .literal(true)
+        .optional()
+        .describe('that an update goes on with it; absent: what is in the way is not its work'),
     })
     .optional()
     .describe('its merge; absent: nobody asked for one'),

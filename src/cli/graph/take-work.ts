@@ -52,7 +52,7 @@ export const takeWorkLines = (tasks: readonly TaskView[]): readonly string[] => 
       .slice(0, namedAtMost)
       .flatMap(({ task_id, work }) => [
         `${task_id} was refused: ${work?.merge?.message ?? ''}; to go on with it:`,
-        `  agent update ${task_id}`,
+        `  agent ${work?.merge?.updatable ? 'update' : 'merge'} ${task_id}`,
       ]),
   ];
 };

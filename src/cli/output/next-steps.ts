@@ -78,7 +78,7 @@ export const nextSteps = ({
   if (status === 'complete') {
     if (mergeWord(work) !== 'not merged') return changes;
     const update = step(`update ${id}`, 'go on with it on your branch as it is now');
-    const refused = work?.merge?.state === 'refused' ? [update] : [];
+    const refused = work?.merge?.updatable ? [update] : [];
     return [...changes, ...refused, step(`merge ${id}`, 'take them')];
   }
   return status === 'failed' || status === 'cancelled'

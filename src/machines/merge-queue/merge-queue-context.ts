@@ -51,6 +51,15 @@ export type Merged =
 
 export type MergeConflict = Extract<Merged, { status: 'conflict' }>;
 
+/** The work and the branch do not fit: the work can go on from the branch as it is now. */
+export const isUpdatable = ({
+  failed,
+  unblamed,
+  same_lines,
+  moved_on,
+}: Pick<MergeConflict, 'failed' | 'unblamed' | 'same_lines' | 'moved_on'>): boolean =>
+  (failed !== undefined && unblamed !== true) || same_lines === true || moved_on === true;
+
 /** The work of an attempt that is to land on the branch. */
 export interface QueueMember {
   readonly taskId: TaskId;

@@ -263,6 +263,7 @@ test('what fits is tested once, together, and the culprit is refused with what i
     message: refused[0]?.message,
     with: [renamed, other],
     command: check,
+    updatable: true,
   });
   expect(await mergeState(running, third ?? '')).toEqual({ state: 'landed' });
   const { work } = await running.service.status(third ?? '');
@@ -417,22 +418,36 @@ test('what is told of a merge is so at once: nobody is told again when the queue
   expect(await Promise.all(seen)).toMatchObject([{ state: 'landed' }, { state: 'refused' }]);
 });
 
-test('files of the user in the way of one do not hold up the others', async () => {
-  const running = await start({ options: landing('true') });
-  const [one, two] = [await complete(running, 'Call'), await complete(running, 'Other')];
-  writeFileSync(join(running.root, 'calls-1'), 'mine');
+test.each([
+  ['before the test', 'true', 1],
+  // The folder of the test lies beside the project.
+  ['while it is tested', 'echo mine > "$PROJECT/calls-1"', 2],
+])(
+  'files of the user in the way of one, %s, do not hold up the others',
+  async (when, and, runs) => {
+    const counted = join(temporaryFolder(), 'runs');
+    const running = await start({ options: landing(`echo x >> ${counted}; . ${counted}.sh`) });
+    writeFileSync(`${counted}.sh`, and.replace('$PROJECT', running.root));
+    const [one, two] = [await complete(running, 'Call'), await complete(running, 'Other')];
+    if (when === 'before the test') writeFileSync(join(running.root, 'calls-1'), 'mine\n');
 
-  const { landed, refused } = await running.service.mergeMany({ taskIds: [one, two], all: false });
+    const { landed, refused } = await running.service.mergeMany({
+      taskIds: [one, two],
+      all: false,
+    });
 
-  expect(landed.map(({ task_id }) => task_id)).toEqual([two]);
-  expect(refused).toMatchObject([{ task_id: one, code: 'merge_conflict', paths: ['calls-1'] }]);
-  expect(readFileSync(join(running.root, 'calls-1'), 'utf8')).toBe('mine');
-  expect(await mergeState(running, one)).toEqual({
-    state: 'refused',
-    message: refused[0]?.message,
-    paths: ['calls-1'],
-  });
-});
+    expect(landed.map(({ task_id }) => task_id)).toEqual([two]);
+    expect(refused).toMatchObject([{ task_id: one, code: 'merge_conflict', paths: ['calls-1'] }]);
+    expect(readFileSync(join(running.root, 'calls-1'), 'utf8')).toBe('mine\n');
+    expect(readFileSync(counted, 'utf8')).toBe('x\n'.repeat(runs));
+    // An update would not help.
+    expect(await mergeState(running, one)).toEqual({
+      state: 'refused',
+      message: refused[0]?.message,
+      paths: ['calls-1'],
+    });
+  },
+);
 
 test('work that is discarded or reopened while it is tested does not land, and the rest does', async () => {
   const release = join(temporaryFolder(), 'go');
@@ -455,6 +470,9 @@ test('work that is discarded or reopened while it is tested does not land, and t
       [one, 'it was discarded'],
       [two, 'its task is not complete any more'],
     ].toSorted(),
+  );
+  expect((await running.service.decisions(null)).decisions).toContainEqual(
+    expect.objectContaining({ task_id: one, kind: 'discarded', said: 'no' }),
   );
   expect(gitIn(running.root, 'ls-tree', '--name-only', 'main')).toBe('a.txt\nthird.txt\ntotal');
 });

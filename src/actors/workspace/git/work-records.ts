@@ -117,6 +117,8 @@ export const workRecordSchema = z.strictObject({
       output: z.string().optional(),
       /** The files of a conflict. */
       paths: z.array(z.string()).optional(),
+      /** False where it says nothing about the work, such as a file of the user in the way. */
+      updatable: z.boolean().default(true),
     })
     .nullable()
     .default(null),

@@ -151,6 +151,8 @@ const undoUpdate = async (
 export interface Update {
   readonly head: string;
   readonly target: string;
+  /** Nothing is changed: only what would be in the way is looked for. */
+  readonly isTrial?: true;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -191,7 +193,7 @@ export const updateFiles = async (
   { places, index, filters }: Checkout,
   update: Update,
 ): Promise<Stopped | null> => {
-  const { head, target, signal } = update;
+  const { head, target, isTrial, signal } = update;
   const flags = await filterFlags(dirs, filters);
   signal?.throwIfAborted();
   const index_hash = await copyIndex(places, index);
@@ -200,7 +202,7 @@ export const updateFiles = async (
   const git = (...args: readonly string[]): Promise<GitAnswer> =>
     dirs.userGit([...flags, ...args], where);
   const refused = await refusalOf(git, update);
-  if (refused !== null) {
+  if (refused !== null || isTrial) {
     await endUpdate(places);
     return refused;
   }

@@ -21,6 +21,7 @@ import {
   sameLines,
   updateCheckout,
 } from '../merging/merge.ts';
+import type { Checkout, Stopped } from '../merging/obstacles.ts';
 import type { Regenerated } from '../merging/regenerate.ts';
 import type { TrainToLand, Updated, Workspace } from '../port.ts';
 import { workOf } from './changes.ts';
@@ -227,6 +228,32 @@ const coupleInverse = async (
   return { ...side, why: `later changes of ${into} are in the same lines` };
 };
 
+/** The first car with which something of the user would be in the way, before any test. */
+const findStopped = async (
+  dirs: GitDirs,
+  checkout: Checkout,
+  head: string,
+  cars: readonly Car[],
+  signal: AbortSignal,
+): Promise<{ readonly at: number; readonly why: MergeConflict } | null> => {
+  // What is locked now may be free after the test.
+  const tryTo = (car: Car): Promise<Stopped | null> =>
+    updateCheckout(dirs, checkout, { head, target: car.commit, isTrial: true, signal }).catch(
+      (error: unknown) => {
+        if (error instanceof GitError) return null;
+        throw error;
+      },
+    );
+  const last = cars.at(-1);
+  if (last === undefined || (await tryTo(last)) === null) return null;
+  for (const [at, car] of cars.entries()) {
+    const stopped = await tryTo(car);
+    if (stopped !== null)
+      return { at, why: { ...conflict(stopped.why, stopped.files), branch: car.branch } };
+  }
+  return null;
+};
+
 /** Merges each member onto the branch and those before it. */
 const createBuild = (
   { options, records, stores }: WorkParts,
@@ -244,7 +271,7 @@ const createBuild = (
     const record = await records.read(taskId, attempt);
     if (record?.commit == null) return { status: 'nothing' };
     if (record.discarded !== null)
-      return { ...conflict('it was discarded'), branch: record.branch };
+      return { ...conflict('it was discarded'), branch: record.branch, run_again: true };
     if (record.kind !== dirs.repository.kind) return null;
     const { branch, role, commit, merged: before } = record;
     if (undo) return coupleInverse(dirs, { head, cars, into }, { ...record, commit }, signal);
@@ -294,8 +321,9 @@ const createBuild = (
     regenerated: Regenerated,
     signal: AbortSignal,
   ): Promise<Train> => {
-    const { into, branch } = await stores.checkout(dirs, options.filters, signal);
-    if (branch === null) return endAll(members, detached);
+    const checkout = await stores.checkout(dirs, options.filters, signal);
+    const { into } = checkout;
+    if (checkout.branch === null) return endAll(members, detached);
     const head = await findSide(dirs, 'HEAD');
     if (head === null) throw new GitError('the branch of the project has no commit');
     const [cars, ended]: [Car[], Outcome[]] = [[], []];
@@ -308,6 +336,10 @@ const createBuild = (
       if ('status' in found) ended.push({ taskId, attempt, merged: found });
       else cars.push(found);
     }
+    const stopped = await findStopped(dirs, checkout, head.commit, cars, signal);
+    // Those after it are built on it: they are tried again, without it.
+    for (const { taskId, attempt } of cars.splice(stopped?.at ?? cars.length).slice(0, 1))
+      if (stopped !== null) ended.push({ taskId, attempt, merged: stopped.why });
     return { into, head: head.commit, tree: head.tree, cars, ended };
   };
 };
@@ -412,9 +444,9 @@ const createUpdating = ({
     record: WorkRecord,
     { from, head, commit }: Parameters<Workspace['keepUpdate']>[2],
   ): Promise<string | null> => {
-    // It had all: why it was refused before does not count any more.
+    // It had all: that it did not fit before does not count any more.
     if (commit === from) {
-      await records.write({ ...record, refused: null });
+      if (record.refused?.updatable) await records.write({ ...record, refused: null });
       return null;
     }
     const ref = `refs/heads/${record.branch}`;

@@ -34,14 +34,15 @@ export interface MergeView {
   readonly command?: string | undefined;
   readonly output?: string | undefined;
   readonly paths?: string[] | undefined;
+  readonly updatable?: true;
 }
 
 const mergeViewOf = ({ merged, refused }: WorkRecord): { readonly merge?: MergeView } => {
   if (merged !== null) return { merge: { state: 'landed' } };
   if (refused === null) return {};
-  const { at: _at, code: _code, with: others, ...why } = refused;
+  const { at: _at, code: _code, with: others, updatable, ...why } = refused;
   const fails = others.length === 0 ? {} : { with: [...others] };
-  return { merge: { state: 'refused', ...why, ...fails } };
+  return { merge: { state: 'refused', ...why, ...fails, ...(updatable ? { updatable } : {}) } };
 };
 
 export type WorkReads = (taskId: TaskId, attempt: number) => Promise<WorkView | null>;

@@ -1,5 +1,8 @@
 import { join } from 'node:path';
-import type { MergeConflict } from '../../../machines/merge-queue/merge-queue-context.ts';
+import {
+  isUpdatable,
+  type MergeConflict,
+} from '../../../machines/merge-queue/merge-queue-context.ts';
 import { messageOf } from '../../../machines/message-of.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import {
@@ -174,17 +177,21 @@ const refusedPathsAtMost = 100;
 
 /** As it is kept: `redact` removes secrets that a command printed. */
 const refusalOf = (
-  { why, failed, files, with: others = [] }: MergeConflict,
+  conflict: MergeConflict,
   redact: (text: string) => string = (text) => text,
-): NonNullable<WorkRecord['refused']> => ({
-  at: Date.now(),
-  code: failed === undefined ? 'merge_conflict' : 'verify_failed',
-  message: redact(why),
-  with: [...others],
-  command: failed && redact(failed.command),
-  output: (failed && redact(failed.output)) || undefined,
-  paths: files.length === 0 ? undefined : files.slice(0, refusedPathsAtMost),
-});
+): NonNullable<WorkRecord['refused']> => {
+  const { why, failed, files, with: others = [] } = conflict;
+  return {
+    at: Date.now(),
+    code: failed === undefined ? 'merge_conflict' : 'verify_failed',
+    message: redact(why),
+    with: [...others],
+    command: failed && redact(failed.command),
+    output: (failed && redact(failed.output)) || undefined,
+    paths: files.length === 0 ? undefined : files.slice(0, refusedPathsAtMost),
+    updatable: isUpdatable(conflict),
+  };
+};
 
 /**
  * Each attempt works in its own folder, on its own branch; only the branch stays. The folder is
