@@ -472,6 +472,7 @@ const createLife = (
       await workflows.restore();
       watch.start();
       stopMergeWatch = watchMerges(ports, parts);
+      radar.start();
     },
     drain: async (ms) => {
       supervisor.drain();

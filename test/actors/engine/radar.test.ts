@@ -17,6 +17,7 @@ const untilThere = (file: string): string => `while [ ! -e ${file} ]; do sleep 0
 const start = async (
   radar: (typeof landingDefaults)['radar'] = 'show',
   worktrees = 'worktrees',
+  earlier?: Running,
 ) => {
   const gates = temporaryFolder();
   const gate = (name: string): string => join(gates, name);
@@ -43,11 +44,12 @@ const start = async (
       return scripted.ask(request, signal);
     },
   };
-  const root = makeRepository();
-  commitIn(root, 'text', 'text\n');
+  const root = earlier?.root ?? makeRepository();
+  if (earlier === undefined) commitIn(root, 'text', 'text\n');
   let folder = '';
   const running = await startSystem({
     root,
+    ...(earlier === undefined ? {} : { stateDir: earlier.stateDir }),
     workspace: (project, stateDir) => {
       folder = join(stateDir, worktrees);
       return worktreesOf(project, folder);
@@ -185,4 +187,19 @@ test('nothing is looked for where it is off', async () => {
   for (const id of [one, two]) await untilStatus(running, id, 'complete');
 
   expect(existsSync(radarFolder())).toBe(false);
+});
+
+test('a server that starts again knows at once of conflicts to come, and does not tell of them again', async () => {
+  const { running: first, begin, letGo } = await start();
+  const [one, two] = [await begin('Hello'), await begin('Bye')];
+  await untilConflicts(first, one, [{ task_id: two, paths: ['text'] }]);
+  for (const title of ['Hello', 'Bye']) letGo(title);
+  for (const id of [one, two]) await untilStatus(first, id, 'complete');
+  const told = saysOf(first, one);
+  await first.stop();
+
+  const { running } = await start('show', 'worktrees', first);
+
+  await untilConflicts(running, one, [{ task_id: two, paths: ['text'] }]);
+  expect(saysOf(running, one)).toEqual(told);
 });

@@ -28,6 +28,8 @@ export interface RadarPorts {
 export interface MergeRadar {
   /** Adds what it has seen to the work of attempts. */
   withSeen(workOf: WorkReads): WorkReads;
+  /** Looks at what earlier starts of the server left. */
+  start(): void;
   stop(): void;
 }
 
@@ -105,6 +107,7 @@ export const createMergeRadar = (ports: RadarPorts): MergeRadar => {
   const ending = new AbortController();
   const changed = new Map<AttemptKey, NamedAttempt>();
   let seen: ReadonlyMap<TaskId, SeenWork> = new Map();
+  let isFirst = true;
   let timer: NodeJS.Timeout | null = null;
   /** Something happened since the last look began. */
   let isWanted = false;
@@ -131,7 +134,10 @@ export const createMergeRadar = (ports: RadarPorts): MergeRadar => {
       seen = new Map();
       failed(error);
     }
-    for (const [taskId, after] of seen) tell(taskId, before.get(taskId), after);
+    // An earlier start has told of work that was over by then.
+    for (const [taskId, after] of seen)
+      if (!isFirst || after.isLive) tell(taskId, before.get(taskId), after);
+    isFirst = false;
     forget(seen);
     nextAt = now() + Math.max(shortestPauseMs, shareOfTime * (now() - begun));
   };
@@ -168,6 +174,7 @@ export const createMergeRadar = (ports: RadarPorts): MergeRadar => {
   return {
     withSeen: (workOf) => async (taskId, attempt) =>
       withSeen(await workOf(taskId, attempt), attempt, seen.get(taskId)),
+    start: lookSoon,
     stop: () => {
       stopListening();
       ending.abort();

@@ -326,7 +326,7 @@ const shown = ({ members, conflicts }: Known): ReadonlyMap<TaskId, SeenWork> => 
  */
 export const createRadar = (
   parts: WorkParts,
-  unmerged: () => readonly WorkRecord[],
+  unmerged: () => Promise<readonly WorkRecord[]>,
   ofAttempt: <Result>(attempt: NamedAttempt, work: () => Promise<Result>) => Promise<Result>,
 ): Radar => {
   const { options, records, stores } = parts;
@@ -360,7 +360,7 @@ export const createRadar = (
   };
 
   const look = async (changed: ReadonlySet<string>, ports: LookPorts): Promise<Known> => {
-    const records = await findRecords(parts, unmerged(), live);
+    const records = await findRecords(parts, await unmerged(), live);
     const [first] = records;
     if (first === undefined) return nothing;
     const ofKind = records.filter(({ kind }) => kind === first.kind);

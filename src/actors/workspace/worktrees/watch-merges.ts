@@ -192,7 +192,10 @@ export const createMergeWatch = (parts: WorkParts, inTurn: SerialQueue) => {
     /** After a merge of our own. */
     taken: reader.known.setMerged,
     /** Work that is over, and neither merged nor discarded. */
-    unmerged: reader.known.unmerged,
+    unmerged: async (): Promise<readonly WorkRecord[]> => {
+      if (!reader.isBegun()) await look();
+      return reader.known.unmerged();
+    },
     watch: (given: MergeListener): (() => void) => {
       listener = given;
       start().catch((error: unknown) => given.failed(error));
