@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { parseScript } from '../../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
-import { StoreError } from '../../../src/actors/store/port.ts';
+import { type Change, ChangeRefusedError, StoreError } from '../../../src/actors/store/port.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import { isRoot, testUnless } from '../../support/needs.ts';
 import {
@@ -387,6 +387,36 @@ test('who asks again and again without waiting makes the queue no larger', async
     await vi.waitFor(async () =>
       expect(await mergeState(running, id)).toEqual({ state: 'landed' }),
     );
+});
+
+test('who joins while the queue cannot be saved begins no second one', async () => {
+  const release = join(temporaryFolder(), 'go');
+  const verify = `until [ -e ${release} ]; do sleep 0.1; done`;
+  const running = await start({ options: landing(verify) });
+  const ids = [await complete(running, 'Call'), await complete(running, 'Other')];
+  const first = running.service.merge({ taskId: ids[0] ?? '' });
+  await vi.waitFor(() => expect(logs(running, ids[0] ?? '')).toContain(`verify: ${verify}`));
+  const { store } = running;
+  const commit = store.commit.bind(store);
+  let failures = 0;
+  vi.spyOn(store, 'commit').mockImplementation((...given: Change[]) => {
+    if (failures === 0 && JSON.stringify(given).includes('mergeQueue')) {
+      failures += 1;
+      throw new ChangeRefusedError('it is refused');
+    }
+    return commit(...given);
+  });
+
+  const second = running.service.merge({ taskId: ids[1] ?? '' });
+  await vi.waitFor(() => expect(failures).toBe(1));
+  writeFileSync(release, '');
+  const merged = await Promise.all([first, second]);
+
+  expect(merged.map(({ status }) => status)).toEqual(['merged', 'merged']);
+  const entries = running.store.read({ after: 0, limit: 10_000 });
+  expect(
+    new Set(entries.flatMap(({ type, taskId }) => (type === 'mergeQueue' ? taskId : []))).size,
+  ).toBe(1);
 });
 
 test('a merge whose queue cannot be saved says why', async () => {

@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { fromPromise } from 'xstate';
 import { z } from 'zod';
+import { ServiceError } from '../../../machines/errors.ts';
 import {
   inLandingOrder,
   type Landed,
@@ -19,6 +20,7 @@ import { messageOf } from '../../../machines/message-of.ts';
 import { plural } from '../../../machines/plural.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import { statusInTracker, type TrackedTask } from '../../../machines/tracked-task.ts';
+import { UnreadableStateError } from '../../journal/chart-versions.ts';
 import { entry } from '../../journal/event-types.ts';
 import { mergeData, mergeEntry } from '../../journal/merge-entry.ts';
 import { type TaskView, toView } from '../../journal/task-view.ts';
@@ -122,7 +124,8 @@ const buildTrain = async (
   { batch }: MergeQueueContext,
   signal: AbortSignal,
 ): Promise<Train> => {
-  const reopened = await reopenedIn(reads, batch);
+  // While the tracker is away: what landed in a crash is found now, and the rest is asked for again.
+  const reopened = await reopenedIn(reads, batch).catch((): readonly QueueMember[] => []);
   const members = batch.map((member) =>
     reopened.includes(member) ? { ...member, reopened: true as const } : member,
   );
@@ -141,10 +144,10 @@ const landTrain = async (
   if (train === null) return { status: 'moved' };
   const cars = train.cars.slice(0, green);
   const members = cars.flatMap((car) => batch.filter((member) => isOf(member, car)));
-  // Then another train is built, without them.
-  if ((await reopenedIn(reads, members)).length > 0) return { status: 'moved' };
+  const { into, head } = train;
+  const isWanted = async () => (await reopenedIn(reads, members)).length === 0;
   return workspace.land(
-    { into: train.into, head: train.head, cars, members, commands, evidence, sign: signs() },
+    { into, head, cars, members, commands, evidence, sign: signs(), isWanted },
     signal,
   );
 };
@@ -275,6 +278,8 @@ const stateOf = (
   return value === 'testing' ? 'testing' : 'waiting';
 };
 
+/** So often who joins tries again. */
+const joinTries = 2;
 const tasksAtMost = 10_000;
 
 /** Tasks and all that they depend on. */
@@ -378,17 +383,32 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
     return left?.taskId ?? null;
   };
 
+  /** Null: there is none, or none that can be restored. */
+  const readState = (id: string): Promise<MergeQueueSnapshot | null> =>
+    host.stateOf(id).catch((error: unknown) => {
+      if (error instanceof UnreadableStateError) return null;
+      throw error;
+    });
+
   const openState = async (): Promise<MergeQueueSnapshot | null> =>
-    newest === null || host.failing().has(newest) ? null : host.stateOf(newest);
+    newest === null ? null : readState(newest);
 
   const join = async (members: readonly QueueMember[]): Promise<void> => {
     const [ticket = ''] = members.flatMap(({ tickets }) => tickets);
     const isIn = (snapshot: MergeQueueSnapshot): boolean => hasTicket(snapshot, ticket);
-    const open = await findOpen();
-    if (open !== null && (await host.send(open, { type: 'join', members }, isIn))) {
-      const state = await host.stateOf(open);
+    for (let tries = 0; ; tries += 1) {
+      const open = await findOpen();
+      if (open === null) break;
+      await host.send(open, { type: 'join', members }, isIn);
+      const state = await readState(open);
+      if (state === null || state.status !== 'active') break;
       newest = open;
-      if (state !== null && isIn(state)) return;
+      if (isIn(state)) return;
+      // It failed while it was told: two queues would merge into one branch.
+      if (tries === joinTries)
+        throw new ServiceError('internal', {
+          detail: 'the mergeQueue was not saved: merge it again',
+        });
     }
     const queueId = `${queuePrefix}${randomBytes(4).toString('hex')}`;
     // It may be over before its beginning is answered.
