@@ -200,9 +200,10 @@ export const workspaceOf = (world: World, life: Life): Workspace => {
         invariants.merges.built(head, cars);
         return { into, head, tree: treeOf(head), cars, ended };
       }),
-    land: (train) =>
-      asked(400, () => {
-        const { head, cars } = train;
+    land: async (train) => {
+      const { head, cars, isWanted } = train;
+      if (project.head() === head && (await isWanted?.()) === false) return { status: 'moved' };
+      return asked(400, () => {
         if (project.head() !== head) return { status: 'moved' } as const;
         if (cars.some((car) => find(car.taskId, car.attempt)?.discarded !== null))
           return { status: 'moved' } as const;
@@ -228,7 +229,8 @@ export const workspaceOf = (world: World, life: Life): Workspace => {
           for (const { taskId, attempt } of cars)
             settle(project, find(taskId, attempt), clock.now());
         return { status: 'landed', into, commits } as const;
-      }),
+      });
+    },
     noteRefused: (taskId, attempt, why) =>
       asked(50, () => {
         invariants.merges.refused(taskId, attempt, why);

@@ -74,6 +74,8 @@ export interface TrainToLand extends Pick<Train, 'into' | 'head'> {
   readonly evidence?: Evidence | undefined;
   /** Signed by the user's own git (`merge.sign`). */
   readonly sign?: boolean;
+  /** Asked when the branch is where it was; false: another train is to be built. */
+  readonly isWanted?: () => Promise<boolean>;
 }
 
 export type Discarded = 'discarded' | 'merged';

@@ -375,10 +375,19 @@ const signingOf = async (
   { sign = false }: TrainToLand,
 ): Promise<Signing> => (sign ? readSigning(program, userEnv) : unsigned);
 
+const hasDiscarded = async (
+  records: WorkParts['records'],
+  cars: readonly Car[],
+): Promise<boolean> => {
+  for (const { taskId, attempt } of cars)
+    if ((await records.read(taskId, attempt))?.discarded !== null) return true;
+  return false;
+};
+
 const createLand =
   ({ options, records, stores }: WorkParts, settle: Settle) =>
   async (dirs: GitDirs, train: TrainToLand, signal: AbortSignal | undefined): Promise<Landed> => {
-    const { head, cars, evidence } = train;
+    const { head, cars, evidence, isWanted = async () => true } = train;
     const checkout = await stores.checkout(dirs, options.filters, signal);
     if (checkout.branch === null) return { status: 'stopped', why: detached };
     if (checkout.into !== train.into) {
@@ -386,10 +395,8 @@ const createLand =
       return { status: 'stopped', why: conflict(why) };
     }
     if ((await commitOf(dirs, 'HEAD')) !== head) return { status: 'moved' };
-    const isGone = async ({ taskId, attempt }: Car): Promise<boolean> =>
-      (await records.read(taskId, attempt))?.discarded !== null;
     // Then another train is built, without it.
-    for (const car of cars) if (await isGone(car)) return { status: 'moved' };
+    if ((await hasDiscarded(records, cars)) || !(await isWanted())) return { status: 'moved' };
     const commits = await commitCars(dirs, records, train, await signingOf(options, train), signal);
     const target = commits.at(-1) ?? head;
     const commands = train.commands === null ? null : [...train.commands];
