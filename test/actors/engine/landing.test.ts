@@ -419,6 +419,25 @@ test('who joins while the queue cannot be saved begins no second one', async () 
   ).toBe(1);
 });
 
+test('a queue that was saved without an answer goes on', async () => {
+  const running = await start({ options: landing('true') });
+  const id = await complete(running, 'Call');
+  const { store } = running;
+  const commit = store.commit.bind(store);
+  const spy = vi.spyOn(store, 'commit').mockImplementation((...given: Change[]) => {
+    const answer = commit(...given);
+    if (!JSON.stringify(given).includes('mergeQueue')) return answer;
+    spy.mockRestore();
+    throw new ChangeRefusedError('the answer is lost');
+  });
+
+  await expect(running.service.merge({ taskId: id })).rejects.toThrow('the answer is lost');
+
+  await vi.waitFor(async () => expect(await mergeState(running, id)).toEqual({ state: 'landed' }), {
+    timeout: 30_000,
+  });
+});
+
 test('a merge whose queue cannot be saved says why', async () => {
   const running = await start({ options: landing(check) });
   const id = await complete(running, 'Call');

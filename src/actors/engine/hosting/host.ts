@@ -111,7 +111,7 @@ const createChanges =
 
 /** The actors that are live here: each is stopped at its end, and restored when it fails. */
 const createLiveActors = <Snapshot extends AnyMachineSnapshot>(
-  { root, journal, store, now, log }: HostPorts,
+  { root, node, journal, store, now, log }: HostPorts,
   chart: HostedChart<Snapshot>,
 ) => {
   const { kind, machine, idOf, ended } = chart;
@@ -163,7 +163,7 @@ const createLiveActors = <Snapshot extends AnyMachineSnapshot>(
     try {
       const saved = await store.actor(hostedKey(kind, id));
       if (stopped) return;
-      if (saved?.pending === true && !loaded.has(id)) load(saved);
+      if (saved?.pending === true && (saved.owner ?? node) === node && !loaded.has(id)) load(saved);
       retries.forget(id);
     } catch (error) {
       log('could not restore an actor; the server tries again', { kind, id, error });
@@ -176,6 +176,7 @@ const createLiveActors = <Snapshot extends AnyMachineSnapshot>(
     takeUp,
     find: (id: string) => loaded.get(id)?.actor,
     failing: retries.waiting,
+    takeUpLater: retries.later,
     forgetFailure: retries.forget,
     stop: () => {
       stopped = true;
@@ -210,6 +211,8 @@ export const createHost = <Snapshot extends AnyMachineSnapshot, Event extends Ev
         if (answer !== 'ok' || saved === null) throw staleCommit();
         await answered(live.load(saved), isAnswered);
       } catch (error) {
+        // It may be saved all the same.
+        live.takeUpLater(idOf(first.context));
         const detail = `the ${kind} was not saved: ${messageOf(error)}`;
         throw new ServiceError('internal', { detail }, { cause: error });
       }
@@ -236,8 +239,8 @@ export const createHost = <Snapshot extends AnyMachineSnapshot, Event extends Ev
       return answer === 'ok';
     },
     send: async (id, event, isAnswered) => {
-      // One that failed a moment ago is taken up now: nobody begins another one in its place.
-      if (live.failing().has(id)) await live.takeUp(id);
+      // One that failed, or was saved without an answer, is taken up: nobody begins another in its place.
+      if (live.find(id) === undefined) await live.takeUp(id);
       const actor = live.find(id);
       if (actor === undefined) return false;
       actor.send(event);

@@ -393,22 +393,19 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
   const openState = async (): Promise<MergeQueueSnapshot | null> =>
     newest === null ? null : readState(newest);
 
-  const join = async (members: readonly QueueMember[]): Promise<void> => {
+  const join = async (members: readonly QueueMember[], tries = joinTries): Promise<void> => {
     const [ticket = ''] = members.flatMap(({ tickets }) => tickets);
     const isIn = (snapshot: MergeQueueSnapshot): boolean => hasTicket(snapshot, ticket);
-    for (let tries = 0; ; tries += 1) {
-      const open = await findOpen();
-      if (open === null) break;
-      await host.send(open, { type: 'join', members }, isIn);
-      const state = await readState(open);
-      if (state === null || state.status !== 'active') break;
+    const open = await findOpen();
+    if (open !== null) await host.send(open, { type: 'join', members }, isIn);
+    const state = open === null ? null : await readState(open);
+    if (state?.status === 'active') {
       newest = open;
       if (isIn(state)) return;
       // It failed while it was told: two queues would merge into one branch.
-      if (tries === joinTries)
-        throw new ServiceError('internal', {
-          detail: 'the mergeQueue was not saved: merge it again',
-        });
+      const detail = 'the mergeQueue was not saved: try again';
+      if (tries === 0) throw new ServiceError('internal', { detail });
+      return join(members, tries - 1);
     }
     const queueId = `${queuePrefix}${randomBytes(4).toString('hex')}`;
     // It may be over before its beginning is answered.
