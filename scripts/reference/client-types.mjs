@@ -51,11 +51,17 @@ const pascal = (name) => name.replace(/(^|[_.])([a-z])/g, (_, __, letter) => let
 /** The types of the task and of every method, from the description of the server. */
 export const clientTypes = ({ components: { schemas } }) => {
   const requests = schemas.RpcRequest.anyOf.map(({ $ref }) => schemas[$ref.split('/').at(-1)]);
+  /** The long types that were written, and where. */
+  const written = new Map();
   const methods = requests.map(({ description, properties }) => {
     const [name] = properties.method.enum;
-    const [params, result] = ['Params', 'Result'].map((suffix) =>
-      typeText(schemas[`${pascal(name)}${suffix}`], '    '),
-    );
+    const [params, result] = ['Params', 'Result'].map((suffix) => {
+      const text = typeText(schemas[`${pascal(name)}${suffix}`], '    ');
+      const before = written.get(text);
+      if (text.includes('\n'))
+        written.set(text, `Methods[${quoted(name)}]['${suffix.toLowerCase()}']`);
+      return before ?? text;
+    });
     return `${comment(description, '  ')}  readonly ${isName(name) ? name : quoted(name)}: {\n    readonly params: ${params};\n    readonly result: ${result};\n  };\n`;
   });
   return `// Generated from src/http/openapi-rpc.ts by \`npm run docs\`. Change the source, not this file.

@@ -439,13 +439,8 @@ export interface Methods {
   };
   /** why a task is in its state, with the value of every guard */
   readonly explain: {
-    readonly params: {
-      /** the id of a task */
-      readonly task_id: string;
-    };
-    readonly result: {
-      readonly [key: string]: unknown;
-    };
+    readonly params: Methods['status']['params'];
+    readonly result: Methods['discovery']['result'];
   };
   /** the changes of an attempt as a patch */
   readonly diff: {
@@ -637,73 +632,7 @@ export interface Methods {
       /** answers after so long, with what is still tested as waiting; it goes on, also when who asked goes away; default: until all have ended */
       readonly wait_seconds?: number | undefined;
     };
-    readonly result: {
-      readonly landed: readonly {
-        readonly task_id: string;
-        readonly attempt: number;
-        /** nothing: the branch had it, or there is none */
-        readonly status: 'merged' | 'nothing';
-        /** the commit of the branch that has it */
-        readonly commit?: string | undefined;
-        readonly into?: string | undefined;
-        /** the commands that passed on the tree of the branch */
-        readonly tested: readonly string[];
-      }[];
-      readonly refused: readonly {
-        readonly task_id: string;
-        readonly attempt?: number | undefined;
-        /** verify_failed, merge_conflict, or that of an error */
-        readonly code: string;
-        readonly message: string;
-        readonly with: readonly string[];
-        readonly command?: string | undefined;
-        readonly output?: string | undefined;
-        readonly paths?: readonly string[] | undefined;
-        /** another attempt goes on with it, which is merged then */
-        readonly sent_back?: true | undefined;
-        /** as merge answers */
-        readonly conflict?: {
-          readonly status: 'conflict';
-          readonly branch: string;
-          readonly why: string;
-          readonly files: readonly string[];
-          /** the command that did not pass */
-          readonly failed?: {
-            readonly command: string;
-            readonly output: string;
-          } | undefined;
-          readonly merge_first?: {
-            readonly task_id: string;
-            readonly attempt: number;
-            readonly complete: boolean;
-          } | undefined;
-          readonly moved_on?: true | undefined;
-          readonly same_lines?: true | undefined;
-          readonly rewritten?: true | undefined;
-          readonly detached?: true | undefined;
-          /** it has work of another task that was discarded: reopen it and run it again */
-          readonly run_again?: true | undefined;
-          /** the branch fails by itself, or a command did not end */
-          readonly unblamed?: true | undefined;
-          /** tasks whose work is on the branch and was not when the attempt began */
-          readonly with?: readonly string[] | undefined;
-        } | undefined;
-      }[];
-      /** after wait_seconds: tasks whose merges go on; work.merge says what came of them */
-      readonly waiting?: readonly string[] | undefined;
-      /** of a dry run, in the order in which they would land */
-      readonly planned?: readonly {
-        readonly task_id: string;
-        readonly attempt: number;
-        /** they must pass; none: it would land untested */
-        readonly commands: readonly string[];
-        /** unmerged work of other tasks that it will conflict with, and the files */
-        readonly conflicts_with?: readonly {
-          readonly task_id: string;
-          readonly paths: readonly string[];
-        }[] | undefined;
-      }[] | undefined;
-    };
+    readonly result: Methods['merge_many']['result'];
   };
   /** the work of an attempt is not offered, merged or built on any more; its branch stays */
   readonly discard: {
@@ -787,9 +716,7 @@ export interface Methods {
       /** only up to this seq */
       readonly at_seq?: number | undefined;
     };
-    readonly result: {
-      readonly [key: string]: unknown;
-    };
+    readonly result: Methods['explain']['result'];
   };
   /** makes a task wait for another */
   readonly add_dependency: {
@@ -803,12 +730,7 @@ export interface Methods {
   };
   /** removes a dependency */
   readonly remove_dependency: {
-    readonly params: {
-      /** the id of a task */
-      readonly task_id: string;
-      /** the task that must be complete first */
-      readonly depends_on: string;
-    };
+    readonly params: Methods['add_dependency']['params'];
     readonly result: Task;
   };
   /** changes title, description, priority or labels */
@@ -829,10 +751,7 @@ export interface Methods {
   };
   /** deletes a task; answers with it as it was */
   readonly delete: {
-    readonly params: {
-      /** the id of a task */
-      readonly task_id: string;
-    };
+    readonly params: Methods['explain']['params'];
     readonly result: Task;
   };
   /** marks a task complete */
@@ -847,22 +766,12 @@ export interface Methods {
   };
   /** puts a complete task back into the queue */
   readonly reopen: {
-    readonly params: {
-      /** the id of a task */
-      readonly task_id: string;
-      /** why; shown with the task */
-      readonly reason?: string | undefined;
-    };
+    readonly params: Methods['close']['params'];
     readonly result: Task;
   };
   /** cancels a task and stops its agent */
   readonly cancel: {
-    readonly params: {
-      /** the id of a task */
-      readonly task_id: string;
-      /** why; shown with the task */
-      readonly reason?: string | undefined;
-    };
+    readonly params: Methods['reopen']['params'];
     readonly result: Task;
   };
   /** comments on the work of an attempt, sends it back or approves it */
@@ -1060,24 +969,8 @@ export interface Methods {
   };
   /** goes on with the phase in which a workflow failed or was cancelled, as a new workflow */
   readonly 'workflow.retry': {
-    readonly params: {
-      /** the id of a workflow */
-      readonly workflow_id: string;
-    };
-    readonly result: {
-      /** its id; its tasks have the label workflow:<id> */
-      readonly workflow_id: string;
-      /** the name of its definition */
-      readonly kind: string;
-      /** the feature, or the question */
-      readonly name: string;
-      /** the number of its phase */
-      readonly phase: number;
-      /** stopped: by a recommendation */
-      readonly status: 'started' | 'complete' | 'stopped' | 'failed' | 'cancelled';
-      /** why its saved state cannot be restored, and what to do; else absent */
-      readonly problem?: string | undefined;
-    };
+    readonly params: Methods['workflow.show']['params'];
+    readonly result: Methods['workflow.start']['result'];
   };
   /** cancels a workflow and its tasks that are not over */
   readonly 'workflow.cancel': {
@@ -1087,77 +980,7 @@ export interface Methods {
       /** why; shown with the task */
       readonly reason?: string | undefined;
     };
-    readonly result: {
-      /** its id; its tasks have the label workflow:<id> */
-      readonly workflow_id: string;
-      /** the name of its definition */
-      readonly kind: string;
-      /** the feature, or the question */
-      readonly name: string;
-      /** the number of its phase */
-      readonly phase: number;
-      /** stopped: by a recommendation */
-      readonly status: 'started' | 'complete' | 'stopped' | 'failed' | 'cancelled';
-      /** why its saved state cannot be restored, and what to do; else absent */
-      readonly problem?: string | undefined;
-      /** of its definition */
-      readonly version: string;
-      /** of its chart */
-      readonly state: string;
-      /** of its phase */
-      readonly round: number;
-      /** why it ended */
-      readonly why?: string | undefined;
-      /** the workflow that goes on with it, after a retry */
-      readonly continued_as?: string | undefined;
-      /** the project's file that narrowed it, and what it changed */
-      readonly narrowed_by?: {
-        readonly file: string;
-        readonly changes: readonly string[];
-      } | undefined;
-      /** what it waits for now, for people */
-      readonly waits_for: readonly string[];
-      /** commands that run in the steps with verify */
-      readonly verify: readonly string[];
-      /** the reports that its gates look for */
-      readonly reports: readonly {
-        readonly phase: number;
-        readonly check: string;
-        /** the first that is there is read */
-        readonly paths: readonly string[];
-      }[];
-      readonly started_at: string;
-      readonly phases: readonly {
-        readonly number: number;
-        readonly name: string;
-        readonly state: 'to_come' | 'active' | 'passed' | 'not_passed' | 'passed_over';
-        readonly steps: readonly {
-          readonly id: string;
-          readonly by: string;
-          /** its selection criterion */
-          readonly when?: string | undefined;
-          /** absent: nobody has decided */
-          readonly selected?: boolean | undefined;
-          readonly decided_by?: string | undefined;
-          readonly reason?: string | undefined;
-        }[];
-        readonly tasks: readonly {
-          readonly task_id: string;
-          /** the step; ? and a step for the question about it */
-          readonly step: string;
-          readonly round: number;
-          readonly status: string;
-        }[];
-        /** of its latest check */
-        readonly findings: readonly {
-          readonly gate: string;
-          readonly check: string;
-          readonly passed: boolean;
-          /** what was looked for, where, and what was found */
-          readonly says: string;
-        }[];
-      }[];
-    };
+    readonly result: Methods['workflow.show']['result'];
   };
   /** answers the question of an agent, or decides on calls that need approval */
   readonly respond: {
