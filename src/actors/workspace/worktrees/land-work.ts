@@ -21,8 +21,9 @@ import {
   sameLines,
   updateCheckout,
 } from '../merging/merge.ts';
-import type { Checkout, Stopped } from '../merging/obstacles.ts';
+import type { Checkout } from '../merging/obstacles.ts';
 import type { Regenerated } from '../merging/regenerate.ts';
+import type { Update } from '../merging/update-files.ts';
 import type { TrainToLand, Updated, Workspace } from '../port.ts';
 import { workOf } from './changes.ts';
 import { findCheckedOut } from './open-work.ts';
@@ -228,40 +229,25 @@ const coupleInverse = async (
   return { ...side, why: `later changes of ${into} are in the same lines` };
 };
 
-/** The first car with which something of the user would be in the way, before any test. */
-const findStopped = async (
+/** The car, unless something of the user is in its way. What is locked may be free after the test. */
+const unlessStopped = async (
   dirs: GitDirs,
   checkout: Checkout,
-  head: string,
-  cars: readonly Car[],
-  signal: AbortSignal,
-): Promise<{ readonly at: number; readonly why: MergeConflict } | null> => {
-  // What is locked now may be free after the test.
-  const tryTo = (car: Car): Promise<Stopped | null> =>
-    updateCheckout(dirs, checkout, { head, target: car.commit, isTrial: true, signal }).catch(
-      (error: unknown) => {
-        if (error instanceof GitError) return null;
-        throw error;
-      },
-    );
-  const last = cars.at(-1);
-  if (last === undefined || (await tryTo(last)) === null) return null;
-  for (const [at, car] of cars.entries()) {
-    const stopped = await tryTo(car);
-    if (stopped !== null)
-      return { at, why: { ...conflict(stopped.why, stopped.files), branch: car.branch } };
-  }
-  return null;
+  update: Omit<Update, 'target'>,
+  car: Car,
+): Promise<Car | MergeConflict> => {
+  const trial = { ...update, target: car.commit, isTrial: true } as const;
+  const stopped = await updateCheckout(dirs, checkout, trial).catch((error: unknown) => {
+    if (error instanceof GitError) return null;
+    throw error;
+  });
+  return stopped === null ? car : { ...conflict(stopped.why, stopped.files), branch: car.branch };
 };
 
-/** Merges each member onto the branch and those before it. */
-const createBuild = (
-  { options, records, stores }: WorkParts,
-  remember: Remember,
-  settle: Settle,
-) => {
-  /** @returns the car; what came of the member; null: it waits for those before it */
-  const mergeWork = async (
+/** @returns the car; what came of the member; null: it waits for those before it */
+const createMergeWork =
+  ({ records }: WorkParts, remember: Remember) =>
+  async (
     dirs: GitDirs,
     { head, cars, into }: Coupling,
     { taskId, attempt, style, undo }: QueueMember,
@@ -298,6 +284,11 @@ const createBuild = (
     return merged;
   };
 
+/** Merges each member onto the branch and those before it. */
+const createBuild = (parts: WorkParts, remember: Remember, settle: Settle) => {
+  const { options, records, stores } = parts;
+  const mergeWork = createMergeWork(parts, remember);
+
   /** As `mergeWork`; what landed in a crash is noted first. */
   const couple = async (
     dirs: GitDirs,
@@ -326,20 +317,19 @@ const createBuild = (
     if (checkout.branch === null) return endAll(members, detached);
     const head = await findSide(dirs, 'HEAD');
     if (head === null) throw new GitError('the branch of the project has no commit');
+    const update = { head: head.commit, signal };
     const [cars, ended]: [Car[], Outcome[]] = [[], []];
     for (const member of members) {
-      const found = await couple(dirs, { head, cars, into }, member, regenerated, signal);
+      const coupled = await couple(dirs, { head, cars, into }, member, regenerated, signal);
       signal.throwIfAborted();
       if (regenerated.wanted() !== null) break;
-      if (found === null) continue;
+      if (coupled === null) continue;
       const { taskId, attempt } = member;
+      const found =
+        'status' in coupled ? coupled : await unlessStopped(dirs, checkout, update, coupled);
       if ('status' in found) ended.push({ taskId, attempt, merged: found });
       else cars.push(found);
     }
-    const stopped = await findStopped(dirs, checkout, head.commit, cars, signal);
-    // Those after it are built on it: they are tried again, without it.
-    for (const { taskId, attempt } of cars.splice(stopped?.at ?? cars.length).slice(0, 1))
-      if (stopped !== null) ended.push({ taskId, attempt, merged: stopped.why });
     return { into, head: head.commit, tree: head.tree, cars, ended };
   };
 };
