@@ -149,7 +149,7 @@ const conflictShape = {
   run_again: z
     .literal(true)
     .optional()
-    .describe('it has work of another task that was discarded: reopen it and run it again'),
+    .describe('it was discarded, or has work that was: reopen it and run it again'),
   unblamed: z
     .literal(true)
     .optional()

@@ -502,7 +502,7 @@ export interface Methods {
       readonly same_lines?: true | undefined;
       readonly rewritten?: true | undefined;
       readonly detached?: true | undefined;
-      /** it has work of another task that was discarded: reopen it and run it again */
+      /** it was discarded, or has work that was: reopen it and run it again */
       readonly run_again?: true | undefined;
       /** the branch fails by itself, or a command did not end */
       readonly unblamed?: true | undefined;
@@ -575,7 +575,7 @@ export interface Methods {
           readonly same_lines?: true | undefined;
           readonly rewritten?: true | undefined;
           readonly detached?: true | undefined;
-          /** it has work of another task that was discarded: reopen it and run it again */
+          /** it was discarded, or has work that was: reopen it and run it again */
           readonly run_again?: true | undefined;
           /** the branch fails by itself, or a command did not end */
           readonly unblamed?: true | undefined;

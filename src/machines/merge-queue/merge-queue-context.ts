@@ -43,7 +43,7 @@ export type Merged =
       readonly failed?: { readonly command: string; readonly output: string };
       /** It may be no fault of this work: the branch fails by itself, or a command did not end. */
       readonly unblamed?: true;
-      /** It has work of another task that was discarded: another attempt begins without that. */
+      /** It was discarded, or has work that was: another attempt begins without that. */
       readonly run_again?: true;
       /** Tasks whose work is on the branch, and was not when the attempt began. */
       readonly with?: readonly string[];

@@ -306,6 +306,19 @@ test('a repository that another git has locked is refused with the name of the l
   expect(merged).toMatchObject({ status: 'conflict', why: expect.stringContaining('index.lock') });
 });
 
+test('a look for what is in the way needs no lock of the user', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  await workOn(workspace, 'b.txt', 'new\n');
+  writeFileSync(join(project, 'b.txt'), 'mine');
+  writeFileSync(join(project, '.git', 'index.lock'), '');
+
+  expect(await landAlone(workspace, id, 1, 'squash', 'Change it')).toMatchObject({
+    status: 'conflict',
+    files: ['b.txt'],
+  });
+});
+
 /** A signal that aborts as soon as the work waits for its first command. */
 const abortedSoon = (): AbortSignal => {
   const abort = new AbortController();

@@ -41,13 +41,15 @@ export const updateCheckout = async (
   const changes = await changesBetween(dirs, update.head, update.target, update.signal);
   const refused = await filterRefusal(dirs, checkout, update.target, changes);
   if (refused !== null) return refused;
+  const act = async (): Promise<Stopped | null> =>
+    (await findObstacle(dirs, update, changes)) ?? updateFiles(dirs, checkout, update);
+  // Who only looks is in nobody's way.
+  if (update.isTrial) return act();
   return withUserLocks(gitDir, checkout.index, async () => {
     if ((await readHead(gitDir)) !== dirs.head)
       return stop('the project switched to another branch during the merge');
     await requirePlainLogs(dirs, checkout.branch ?? '');
-    return (
-      (await findObstacle(dirs, update, changes)) ?? (await updateFiles(dirs, checkout, update))
-    );
+    return act();
   });
 };
 

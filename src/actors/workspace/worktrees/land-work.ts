@@ -21,7 +21,7 @@ import {
   sameLines,
   updateCheckout,
 } from '../merging/merge.ts';
-import type { Checkout } from '../merging/obstacles.ts';
+import { type Checkout, stop } from '../merging/obstacles.ts';
 import type { Regenerated } from '../merging/regenerate.ts';
 import type { Update } from '../merging/update-files.ts';
 import type { TrainToLand, Updated, Workspace } from '../port.ts';
@@ -229,7 +229,7 @@ const coupleInverse = async (
   return { ...side, why: `later changes of ${into} are in the same lines` };
 };
 
-/** The car, unless something of the user is in its way. What is locked may be free after the test. */
+/** The car, unless something of the user is in its way. */
 const unlessStopped = async (
   dirs: GitDirs,
   checkout: Checkout,
@@ -237,8 +237,9 @@ const unlessStopped = async (
   car: Car,
 ): Promise<Car | MergeConflict> => {
   const trial = { ...update, target: car.commit, isTrial: true } as const;
+  // Work that cannot be looked at holds up no other.
   const stopped = await updateCheckout(dirs, checkout, trial).catch((error: unknown) => {
-    if (error instanceof GitError) return null;
+    if (error instanceof GitError) return stop(error.message);
     throw error;
   });
   return stopped === null ? car : { ...conflict(stopped.why, stopped.files), branch: car.branch };
