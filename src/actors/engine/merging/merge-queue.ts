@@ -384,21 +384,21 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
   };
 
   /** Null: there is none, or none that can be restored. */
-  const readState = (id: string): Promise<MergeQueueSnapshot | null> =>
-    host.stateOf(id).catch((error: unknown) => {
+  const readState = async (id = newest): Promise<MergeQueueSnapshot | null> => {
+    try {
+      return id === null ? null : await host.stateOf(id);
+    } catch (error) {
       if (error instanceof UnreadableStateError) return null;
       throw error;
-    });
-
-  const openState = async (): Promise<MergeQueueSnapshot | null> =>
-    newest === null ? null : readState(newest);
+    }
+  };
 
   const join = async (members: readonly QueueMember[], tries = joinTries): Promise<void> => {
     const [ticket = ''] = members.flatMap(({ tickets }) => tickets);
     const isIn = (snapshot: MergeQueueSnapshot): boolean => hasTicket(snapshot, ticket);
     const open = await findOpen();
     if (open !== null) await host.send(open, { type: 'join', members }, isIn);
-    const state = open === null ? null : await readState(open);
+    const state = await readState(open);
     if (state?.status === 'active') {
       newest = open;
       if (isIn(state)) return;
@@ -452,7 +452,7 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
     },
     plan: createPlan(ports),
     isIn: async (wish) => {
-      const queue = await openState();
+      const queue = await readState();
       if (queue === null) return false;
       const { members, batch, ended } = queue.context;
       return [...members, ...batch].some(
@@ -470,7 +470,7 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
     },
     workOf: async (taskId, attempt) => {
       const work = await workspace.workOf(taskId, attempt);
-      const queue = work === null ? null : await openState();
+      const queue = work === null ? null : await readState();
       const state = queue === null ? null : stateOf(queue, taskId, attempt);
       return work === null || state === null ? work : { ...work, merge: { state } };
     },

@@ -236,9 +236,12 @@ const unlessStopped = async (
   update: Omit<Update, 'target'>,
   car: Car,
 ): Promise<Car | MergeConflict> => {
-  const trial = { ...update, target: car.commit, isTrial: true } as const;
   // Work that cannot be looked at holds up no other.
-  const stopped = await updateCheckout(dirs, checkout, trial).catch((error: unknown) => {
+  const stopped = await updateCheckout(dirs, checkout, {
+    ...update,
+    target: car.commit,
+    isTrial: true,
+  }).catch((error: unknown) => {
     if (error instanceof GitError) return stop(error.message);
     throw error;
   });
@@ -318,7 +321,6 @@ const createBuild = (parts: WorkParts, remember: Remember, settle: Settle) => {
     if (checkout.branch === null) return endAll(members, detached);
     const head = await findSide(dirs, 'HEAD');
     if (head === null) throw new GitError('the branch of the project has no commit');
-    const update = { head: head.commit, signal };
     const [cars, ended]: [Car[], Outcome[]] = [[], []];
     for (const member of members) {
       const coupled = await couple(dirs, { head, cars, into }, member, regenerated, signal);
@@ -327,7 +329,9 @@ const createBuild = (parts: WorkParts, remember: Remember, settle: Settle) => {
       if (coupled === null) continue;
       const { taskId, attempt } = member;
       const found =
-        'status' in coupled ? coupled : await unlessStopped(dirs, checkout, update, coupled);
+        'status' in coupled
+          ? coupled
+          : await unlessStopped(dirs, checkout, { head: head.commit, signal }, coupled);
       if ('status' in found) ended.push({ taskId, attempt, merged: found });
       else cars.push(found);
     }
