@@ -1,6 +1,6 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { parseScript } from '../../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
@@ -103,6 +103,25 @@ test('an update pays no attempt for files that a merge makes anew, unless that f
   expect((await running.service.status(three)).attempt).toBe(1);
   expect(refused).toMatchObject([{ task_id: two }]);
   expect(await running.service.update(two)).toMatchObject({ status: 'sent_back', attempt: 2 });
+});
+
+test('work that is discarded while its file is made anew does not land, and the rest does', async () => {
+  const folder = temporaryFolder();
+  const [begun, release] = [join(folder, 'begun'), join(folder, 'go')];
+  const slow = `echo > ${begun}; until [ -e ${release} ]; do sleep 0.1; done; ${list}`;
+  const running = await start({ 'items/lock': slow });
+  const [one, two] = [await complete(running, 'cat'), await complete(running, 'dog')];
+  const three = await complete(running, 'eel');
+  const merging = mergeAll(running);
+  await vi.waitFor(() => expect(existsSync(begun)).toBe(true), { timeout: 10_000 });
+
+  await running.service.discard(two, null, null);
+  writeFileSync(release, '');
+  const { landed, refused } = await merging;
+
+  expect(landed.map(({ task_id }) => task_id)).toEqual([one, three]);
+  expect(refused).toMatchObject([{ task_id: two, message: 'it was discarded' }]);
+  expect(readFileSync(join(running.root, 'items/lock'), 'utf8')).toBe('bee\ncat\neel\n');
 });
 
 test('a command that removes the folder refuses its own work alone', async () => {
