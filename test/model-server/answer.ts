@@ -5,7 +5,10 @@ export interface Usage {
   readonly prompt_tokens: number;
   readonly completion_tokens: number;
   readonly total_tokens?: number;
-  readonly prompt_tokens_details?: { readonly cached_tokens: number };
+  readonly prompt_tokens_details?: {
+    readonly cached_tokens: number;
+    readonly cache_write_tokens?: number;
+  };
 }
 
 export interface GivenAnswer {
@@ -74,8 +77,12 @@ export interface SeenRequest {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** What the two protocols differ in; each frame is written on its own. */
+/** What the protocols differ in; each frame is written on its own. */
 export interface Wire {
+  /** As the real one refuses a request. */
+  readonly refuses?: (
+    seen: SeenRequest,
+  ) => { readonly status: number; readonly body: unknown } | null;
   readonly frames: (given: GivenAnswer) => readonly string[];
   readonly error: (given: GivenError) => string;
   readonly half: string;

@@ -78,8 +78,8 @@ const reply = (response, given, wire) => {
 };
 
 /**
- * A provider on a free port of 127.0.0.1 that speaks responses at `/responses` and chat completions
- * elsewhere; `answer` gets the request and its number, from 1.
+ * A provider on a free port of 127.0.0.1 that speaks responses at `/responses`, Messages at `/messages`, the
+ * Gemini API at `:streamGenerateContent`, and chat completions elsewhere; `answer` gets the request and its number, from 1.
  * @param {import('./answer.ts').ModelServerOptions} options
  * @returns {Promise<import('./answer.ts').ModelServer>}
  */
@@ -101,7 +101,11 @@ export const createModelServer = async (options) => {
         body: JSON.parse(text || '{}'),
       };
       decide(seen).then(
-        (given) => reply(response, given, wireFor(seen.path)),
+        (given) => {
+          const wire = wireFor(seen.path);
+          const refused = wire.refuses?.(seen) ?? null;
+          reply(response, refused === null ? given : { kind: 'status', ...refused }, wire);
+        },
         (error) =>
           reply(
             response,

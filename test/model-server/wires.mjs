@@ -1,6 +1,8 @@
 // @ts-check
 // How chat completions and responses put an answer, an error and the half of a piece into a stream.
 
+import { gemini, messages } from './native-wires.mjs';
+
 /** @typedef {import('./answer.ts').Usage} Usage */
 /** @typedef {import('./answer.ts').Wire} Wire */
 
@@ -166,7 +168,11 @@ const responses = {
 export const speaksResponses = (path) => path.endsWith('/responses');
 
 /**
- * The protocol of a path: responses at `/responses`, chat completions elsewhere. @param {string}
- * path
+ * The protocol of a path: chat completions where it names no other. @param {string} path
+ * @returns {Wire}
  */
-export const wireFor = (path) => (speaksResponses(path) ? responses : chat);
+export const wireFor = (path) => {
+  if (speaksResponses(path)) return responses;
+  if (path.endsWith('/messages')) return messages;
+  return path.includes(':streamGenerateContent') ? gemini : chat;
+};

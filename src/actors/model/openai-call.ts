@@ -17,18 +17,24 @@ import type { Model, ModelEvent, ModelRequest } from './port.ts';
 import { estimatedUsage } from './price.ts';
 import { createWatchdog, defaultTimeouts, type Timeouts, type Watchdog } from './watchdog.ts';
 
-export interface OpenAiOptions {
+export interface ProviderOptions {
   readonly apiKey: string;
   /** Includes the path: `https://api.openai.com/v1`. */
   readonly baseURL: string;
+  /** Sent with each request. */
+  readonly headers?: Readonly<Record<string, string>>;
   readonly timeouts?: Partial<Timeouts>;
   /** Epoch ms, for Retry-After dates. */
   readonly now?: () => number;
 }
 
 export interface StreamProtocol<Chunk> {
-  /** Resolves to an answer whose status is good. */
-  readonly open: (client: OpenAI, request: ModelRequest, signal: AbortSignal) => Promise<Response>;
+  /** Resolves to the parts of an answer whose status is good. */
+  readonly open: (
+    fetch: typeof globalThis.fetch,
+    request: ModelRequest,
+    signal: AbortSignal,
+  ) => Promise<AsyncIterable<Chunk>>;
   readonly createAssembly: () => Assembly<Chunk>;
 }
 
@@ -173,11 +179,11 @@ async function* chunksIn<Chunk>({ body, headers }: Response): AsyncGenerator<Chu
 
 /** Yields text; returns when the answer is whole, which may be long before the socket closes. */
 async function* textsOf<Chunk>(
-  response: Response,
+  chunks: AsyncIterable<Chunk>,
   assembly: Assembly<Chunk>,
   call: ReturnType<typeof openCall>,
 ): AsyncGenerator<ModelEvent> {
-  for await (const chunk of chunksIn<Chunk>(response)) {
+  for await (const chunk of chunks) {
     const { text, progress } = assembly.add(chunk);
     if (progress) call.progress();
     if (text !== '') yield { type: 'text', delta: text };
@@ -194,23 +200,12 @@ export const keyHeader = ({ idempotencyKey }: ModelRequest): Readonly<Record<str
 
 export const hostOf = (baseURL: string): string => new URL(baseURL).host;
 
-/** A streamed call with the openai package, without its retries: the machines retry. */
-export const createOpenAiCall = <Chunk>(
-  options: OpenAiOptions,
+/** A streamed call that is tried once: the machines retry. */
+export const createStreamedCall = <Chunk>(
+  { apiKey, baseURL, now = Date.now, ...options }: ProviderOptions,
   protocol: StreamProtocol<Chunk>,
 ): Model => {
-  const { apiKey, baseURL, now = Date.now } = options;
   const timeouts = { ...defaultTimeouts, ...options.timeouts };
-  const clientFor = (fetch: typeof globalThis.fetch): OpenAI =>
-    new OpenAI({
-      apiKey,
-      baseURL,
-      maxRetries: 0,
-      logLevel: 'off',
-      timeout: timeouts.turnMs,
-      fetch,
-    });
-
   return {
     name: hostOf(baseURL),
     disclaimer: null,
@@ -220,8 +215,8 @@ export const createOpenAiCall = <Chunk>(
       let failure: Failure | null = null;
       try {
         signal.throwIfAborted();
-        const response = await protocol.open(clientFor(call.fetch), request, call.signal);
-        yield* textsOf(response, assembly, call);
+        const chunks = await protocol.open(call.fetch, request, call.signal);
+        yield* textsOf(chunks, assembly, call);
       } catch (error) {
         const { origin } = new URL(baseURL);
         failure = callFailure(error, { now: now(), secret: apiKey, sent: call.sent(), origin });
@@ -243,4 +238,32 @@ export const createOpenAiCall = <Chunk>(
       yield { type: 'failed', failure: stopped, usage };
     },
   };
+};
+
+/** A streamed call with the openai package, without its retries. */
+export const createOpenAiCall = <Chunk>(
+  options: ProviderOptions,
+  {
+    open,
+    createAssembly,
+  }: {
+    /** Resolves to an answer whose status is good. */
+    readonly open: (
+      client: OpenAI,
+      request: ModelRequest,
+      signal: AbortSignal,
+    ) => Promise<Response>;
+    readonly createAssembly: () => Assembly<Chunk>;
+  },
+): Model => {
+  const { apiKey, baseURL, headers = {} } = options;
+  const timeout = options.timeouts?.turnMs ?? defaultTimeouts.turnMs;
+  const fixed = { apiKey, baseURL, defaultHeaders: headers, maxRetries: 0, timeout } as const;
+  return createStreamedCall<Chunk>(options, {
+    open: async (fetch, request, signal) =>
+      chunksIn<Chunk>(
+        await open(new OpenAI({ ...fixed, logLevel: 'off', fetch }), request, signal),
+      ),
+    createAssembly,
+  });
 };

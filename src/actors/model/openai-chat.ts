@@ -7,7 +7,7 @@ import type { CompletionUsage } from 'openai/resources/completions';
 import { isJsonObject, type JsonObject, parseJson } from '../../machines/json.ts';
 import { type Compat, defaultCompat, maxTokensFieldAt } from './compat.ts';
 import { type Assembly, callsInOrder, validCount } from './openai-assembly.ts';
-import { createOpenAiCall, hostOf, keyHeader, type OpenAiOptions } from './openai-call.ts';
+import { createOpenAiCall, hostOf, keyHeader, type ProviderOptions } from './openai-call.ts';
 import type { Model, ModelMessage, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 import { type ReasoningField, reasoningFields, thoughtsFor } from './reasoning.ts';
 
@@ -252,7 +252,7 @@ export const createChatAssembly = ({
   };
 };
 
-export interface OpenAiChatOptions extends OpenAiOptions {
+export interface OpenAiChatOptions extends ProviderOptions {
   readonly compat?: Compat;
 }
 

@@ -13,7 +13,7 @@ import type {
 } from 'openai/resources/responses/responses';
 import { textOrEmpty } from '../../machines/json.ts';
 import { type Assembly, callsInOrder, validCount } from './openai-assembly.ts';
-import { createOpenAiCall, keyHeader, type OpenAiOptions } from './openai-call.ts';
+import { createOpenAiCall, keyHeader, type ProviderOptions } from './openai-call.ts';
 import type { Model, ModelMessage, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 import { type Thoughts, thoughtsFor } from './reasoning.ts';
 
@@ -258,7 +258,7 @@ export const createResponseAssembly = (): Assembly<ResponseStreamEvent> => {
 const thinkingMs = 300_000;
 
 /** The Responses API without state: the provider stores nothing. */
-export const createOpenAiResponsesModel = (options: OpenAiOptions): Model =>
+export const createOpenAiResponsesModel = (options: ProviderOptions): Model =>
   createOpenAiCall<ResponseStreamEvent>(
     { ...options, timeouts: { idleMs: thinkingMs, ...options.timeouts } },
     {

@@ -1,4 +1,6 @@
+import type { SharedV3ProviderMetadata } from '@ai-sdk/provider';
 import { z } from 'zod';
+import { isJsonObject } from '../../machines/json.ts';
 
 /**
  * Fields of chat completions for the reasoning of a model; each server wants it back in its own
@@ -21,7 +23,23 @@ const responsesSchema = z.object({
   items: z.array(z.object({ after: z.int(), item: z.record(z.string(), z.unknown()) })),
 });
 
-export const thoughtsSchema = z.discriminatedUnion('protocol', [chatSchema, responsesSchema]);
+/** What a provider gave with a part, by provider: signatures, sealed thoughts. */
+const partOptions = z.custom<SharedV3ProviderMetadata>(isJsonObject);
+export type PartOptions = SharedV3ProviderMetadata;
+
+const partsSchema = z.object({
+  protocol: z.literal('parts'),
+  /** `after` counts the text and calls of the answer before the thought. */
+  items: z.array(z.object({ after: z.int(), text: z.string(), options: partOptions })),
+  /** What was given with the text (``) and with calls, by id. */
+  marks: z.record(z.string(), partOptions),
+});
+
+export const thoughtsSchema = z.discriminatedUnion('protocol', [
+  chatSchema,
+  responsesSchema,
+  partsSchema,
+]);
 export type Thoughts = z.infer<typeof thoughtsSchema>;
 
 export const reasoningSchema = z.object({

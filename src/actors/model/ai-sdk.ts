@@ -1,0 +1,256 @@
+import type {
+  JSONValue,
+  LanguageModelV3,
+  LanguageModelV3Message,
+  LanguageModelV3Prompt,
+  LanguageModelV3StreamPart,
+  LanguageModelV3Usage,
+} from '@ai-sdk/provider';
+import { APIConnectionError, APIError } from 'openai';
+import { isJsonObject, parseJson } from '../../machines/json.ts';
+import { type Assembly, validCount } from './openai-assembly.ts';
+import { createStreamedCall, keyHeader, type ProviderOptions } from './openai-call.ts';
+import type { Model, ModelMessage, ModelRequest, ModelUsage, ToolCall } from './port.ts';
+import { type PartOptions, type Thoughts, thoughtsFor } from './reasoning.ts';
+
+/** How long a provider keeps what it read of a conversation. */
+export type CacheMode = 'auto' | 'off' | '1h';
+
+type SdkType = 'anthropic' | 'google';
+
+export interface AiSdkOptions extends ProviderOptions {
+  readonly type: SdkType;
+  readonly cache?: CacheMode;
+}
+
+interface SdkSettings {
+  readonly apiKey: string;
+  readonly baseURL: string;
+  readonly headers: Record<string, string>;
+  readonly fetch: typeof globalThis.fetch;
+}
+
+/** Each package loads when it is first used. */
+const load: Readonly<
+  Record<SdkType, (settings: SdkSettings, model: string) => Promise<LanguageModelV3>>
+> = {
+  anthropic: async (settings, model) =>
+    (await import('@ai-sdk/anthropic')).createAnthropic(settings)(model),
+  google: async (settings, model) =>
+    (await import('@ai-sdk/google')).createGoogleGenerativeAI(settings)(model),
+};
+
+const given = (options: PartOptions | undefined) =>
+  options === undefined ? {} : { providerOptions: options };
+
+const encodeAssistant = (
+  { text, calls, reasoning }: Extract<ModelMessage, { role: 'assistant' }>,
+  model: string,
+): LanguageModelV3Message[] => {
+  const thoughts = thoughtsFor(reasoning, 'parts', model);
+  const marks = new Map(Object.entries(thoughts?.marks ?? {}));
+  const parts = [
+    ...(text === '' ? [] : [{ type: 'text' as const, text, ...given(marks.get('')) }]),
+    ...calls.map(({ id, tool, arguments: written }) => ({
+      type: 'tool-call' as const,
+      toolCallId: id,
+      toolName: tool,
+      input: (parseJson(written) ?? {}) as JSONValue,
+      ...given(marks.get(id)),
+    })),
+  ];
+  // Reasoning comes before the parts that it led to.
+  const content = [...parts, null].flatMap((part, place) => [
+    ...(thoughts?.items ?? [])
+      .filter(({ after }) => after === place)
+      .map(({ text: thought, options }) => ({
+        ...{ type: 'reasoning' as const, text: thought },
+        ...given(options),
+      })),
+    ...(part === null ? [] : [part]),
+  ]);
+  // Some providers refuse a message without content.
+  return content.length === 0 ? [] : [{ role: 'assistant', content }];
+};
+
+const encodeMessage = (message: ModelMessage, model: string): LanguageModelV3Message[] => {
+  if (message.role === 'assistant') return encodeAssistant(message, model);
+  if (message.role === 'user')
+    return [{ role: 'user', content: [{ type: 'text', text: message.text }] }];
+  const { callId: toolCallId, tool: toolName, text: value, ok } = message;
+  const output = { type: ok ? ('text' as const) : ('error-text' as const), value };
+  return [{ role: 'tool', content: [{ type: 'tool-result', toolCallId, toolName, output }] }];
+};
+
+/** The results of the calls of one answer are one message. */
+const withJoinedResults = (
+  messages: readonly LanguageModelV3Message[],
+): LanguageModelV3Message[] => {
+  const joined: LanguageModelV3Message[] = [];
+  for (const message of messages) {
+    const last = joined.at(-1);
+    if (last?.role === 'tool' && message.role === 'tool') last.content.push(...message.content);
+    else joined.push(message);
+  }
+  return joined;
+};
+
+/** The last messages of the last two turns of the user: a cache keeps all that is before them. */
+const cachedPlaces = (messages: readonly LanguageModelV3Message[]): ReadonlySet<number> =>
+  new Set(
+    messages
+      .flatMap(({ role }, at) =>
+        role !== 'assistant' && (messages[at + 1]?.role ?? 'assistant') === 'assistant' ? [at] : [],
+      )
+      .slice(-2),
+  );
+
+/** With places up to which the provider keeps what it read, which only Anthropic needs to be told. */
+export const encodePrompt = (
+  { system, messages, model }: Pick<ModelRequest, 'system' | 'messages' | 'model'>,
+  cache: CacheMode,
+): LanguageModelV3Prompt => {
+  const cacheControl = { type: 'ephemeral', ...(cache === '1h' ? { ttl: '1h' } : {}) };
+  const kept = cache === 'off' ? {} : { providerOptions: { anthropic: { cacheControl } } };
+  const encoded = withJoinedResults(messages.flatMap((message) => encodeMessage(message, model)));
+  const places = cachedPlaces(encoded);
+  return [
+    { role: 'system', content: system, ...kept },
+    ...encoded.map((message, at) => (places.has(at) ? { ...message, ...kept } : message)),
+  ];
+};
+
+const decodeUsage = ({ inputTokens, outputTokens }: LanguageModelV3Usage): ModelUsage => ({
+  inputTokens: validCount(inputTokens.total),
+  outputTokens: validCount(outputTokens.total),
+  cachedTokens: validCount(inputTokens.cacheRead),
+});
+
+const finishReasons: Readonly<Record<string, string>> = {
+  'tool-calls': 'tool_calls',
+  'content-filter': 'content_filter',
+};
+
+interface CallError extends Error {
+  readonly statusCode?: number;
+  readonly responseHeaders?: Record<string, string>;
+  readonly responseBody?: string;
+}
+
+/** As the openai package would throw it, whose errors are classified. */
+const asOpenAiError = (error: unknown): unknown => {
+  if (!(error instanceof Error))
+    return new APIError(
+      undefined,
+      isJsonObject(error) ? error : { message: error },
+      undefined,
+      undefined,
+    );
+  if (error.name !== 'AI_APICallError') return error.cause ?? error;
+  const { statusCode, responseHeaders, responseBody = '', message, cause } = error as CallError;
+  if (statusCode === undefined)
+    return new APIConnectionError({ message, ...(cause instanceof Error ? { cause } : {}) });
+  const body = parseJson(responseBody);
+  return APIError.generate(
+    statusCode,
+    isJsonObject(body) ? body : undefined,
+    isJsonObject(body) ? message : responseBody,
+    new Headers(responseHeaders),
+  );
+};
+
+const createPartsAssembly = (): Assembly<LanguageModelV3StreamPart> => {
+  let [text, chunks] = ['', 0];
+  let finishReason: string | null = null;
+  let usage: ModelUsage | null = null;
+  const calls: ToolCall[] = [];
+  const thoughts = new Map<string, { after: number; text: string; options: PartOptions }>();
+  const marks: Record<string, PartOptions> = {};
+
+  const think = (id: string, delta: string, options: PartOptions | undefined): void => {
+    const before = thoughts.get(id) ?? { after: Number(text !== '') + calls.length, text: '' };
+    const known = 'options' in before ? before.options : {};
+    thoughts.set(id, { ...before, text: before.text + delta, options: { ...known, ...options } });
+  };
+  const mark = (id: string, options: PartOptions | undefined): void => {
+    if (options !== undefined) marks[id] = { ...marks[id], ...options };
+  };
+  const take = (part: LanguageModelV3StreamPart): { text: string; progress: boolean } => {
+    const said = { text: '', progress: true };
+    switch (part.type) {
+      case 'text-delta':
+        text += part.delta;
+        mark('', part.providerMetadata);
+        return { text: part.delta, progress: part.delta !== '' };
+      case 'text-end':
+        mark('', part.providerMetadata);
+        return said;
+      case 'reasoning-start':
+      case 'reasoning-end':
+        think(part.id, '', part.providerMetadata);
+        return said;
+      case 'reasoning-delta':
+        think(part.id, part.delta, part.providerMetadata);
+        return said;
+      case 'tool-input-delta':
+        return said;
+      case 'tool-call':
+        calls.push({ id: part.toolCallId, tool: part.toolName, arguments: part.input });
+        mark(part.toolCallId, part.providerMetadata);
+        return said;
+      case 'finish': {
+        const { unified, raw } = part.finishReason;
+        finishReason = finishReasons[unified] ?? (unified === 'other' ? (raw ?? null) : unified);
+        usage = decodeUsage(part.usage);
+        return said;
+      }
+      case 'error':
+        throw asOpenAiError(part.error);
+      default:
+        return { ...said, progress: false };
+    }
+  };
+  return {
+    add: (part) => {
+      chunks += 1;
+      return take(part);
+    },
+    chunks: () => chunks,
+    finishReason: () => finishReason,
+    text: () => text,
+    calls: () => calls,
+    usage: () => usage,
+    thinking: (): Thoughts | null =>
+      thoughts.size === 0 && Object.keys(marks).length === 0
+        ? null
+        : { protocol: 'parts', items: [...thoughts.values()], marks },
+  };
+};
+
+/** A provider with a protocol of its own, by its package of the AI SDK. */
+export const createAiSdkModel = ({ type, cache = 'auto', ...options }: AiSdkOptions): Model => {
+  const { apiKey, baseURL, headers = {} } = options;
+  return createStreamedCall<LanguageModelV3StreamPart>(options, {
+    open: async (fetch, request, signal) => {
+      const { model: name, tools, maxTokens, wordsOnly = false } = request;
+      const model = await load[type]({ apiKey, baseURL, headers: { ...headers }, fetch }, name);
+      const opened = model.doStream({
+        prompt: encodePrompt(request, cache),
+        maxOutputTokens: maxTokens,
+        tools: tools.map(({ name: tool, description, parameters }) => ({
+          ...{ type: 'function' as const, name: tool, description },
+          inputSchema: { ...parameters },
+        })),
+        ...(wordsOnly && tools.length > 0 ? { toolChoice: { type: 'none' } } : {}),
+        headers: keyHeader(request),
+        abortSignal: signal,
+        providerOptions: { anthropic: { toolStreaming: false } },
+      });
+      const { stream } = await Promise.resolve(opened).catch((error: unknown) => {
+        throw asOpenAiError(error);
+      });
+      return stream;
+    },
+    createAssembly: createPartsAssembly,
+  });
+};
