@@ -115,7 +115,7 @@ const settingsFor = (plan: Plan): Settings => {
     maxTokens: 1_000,
     contextWindow: null,
     defaultModel: 'simulated',
-    credentialVariable: 'OPENAI_API_KEY',
+    credentialVariable: () => 'OPENAI_API_KEY',
   };
 };
 

@@ -166,7 +166,7 @@ export const bareSettings = (
   maxTokens: 1_000,
   contextWindow: null,
   defaultModel: 'scripted',
-  credentialVariable: 'OPENAI_API_KEY',
+  credentialVariable: () => 'OPENAI_API_KEY',
   ...options,
 });
 

@@ -5,7 +5,7 @@ import { createOpenAiModel } from './openai.ts';
 import { hostOf } from './openai-call.ts';
 import { textCallsIn } from './openai-chat.ts';
 import { isNoEndpoint } from './openai-faults.ts';
-import type { ModelEvent, ModelRequest } from './port.ts';
+import type { Model, ModelEvent, ModelRequest } from './port.ts';
 import type { Timeouts } from './watchdog.ts';
 
 type AskModel = (compat: Compat, request: ModelRequest) => Promise<ModelEvent | null>;
@@ -304,6 +304,22 @@ const probeOne = async (
     compat,
     failure: null,
   };
+};
+
+const neverAborted = new AbortController().signal;
+
+/**
+ * Sends one small request for a tool call to a model whose protocol is no choice. @returns why agents
+ * could not work with it, or null
+ */
+export const probeOwnProtocol = async (asked: Model, name: string): Promise<string | null> => {
+  let last: ModelEvent | null = null;
+  for await (const event of asked.ask(requestFor(name), neverAborted)) last = event;
+  if (last?.type === 'failed') return last.failure.message;
+  const calls = last?.type === 'answered' ? last.calls : [];
+  return calls.some((call) => call.tool === 'note' && isNote(call.arguments))
+    ? null
+    : 'it answers, but calls no tools';
 };
 
 const isFit = ({ callsTools }: ProtocolProbe): boolean => callsTools === true;

@@ -29,7 +29,6 @@ import { stateFiles } from './places/project.ts';
 import { userFilesOf } from './places/user-files.ts';
 import { configKeys, kindOfKey, partsOfKey } from './schema/config-keys.ts';
 import type { Config } from './schema/config-schema.ts';
-import { keyVariable } from './settings.ts';
 
 /** On Windows the signal would end the server. */
 const canReload = process.platform !== 'win32';
@@ -152,7 +151,7 @@ const requireKey = (key: string): string => {
   const [, variable] = /^(\w+_(?:KEY|TOKEN))(?:=|$)/.exec(key) ?? [];
   if (key === 'api.key' || variable !== undefined)
     throw new UsageError(
-      `a key stands in no configuration file; ${keyAdvice(variable ?? keyVariable)}`,
+      `a key stands in no configuration file; ${keyAdvice(variable ?? 'OPENAI_API_KEY')}`,
     );
   const [, name, value] = /^([\w.]+)=(.+)$/s.exec(key) ?? [];
   if (name !== undefined && known.includes(name))

@@ -12,9 +12,8 @@ import { shippedRoles } from '../roles/shipped-roles.ts';
 import { effectiveCap, type LoadedConfig } from './config.ts';
 import { ConfigError } from './config-error.ts';
 import { mcpServersFrom, mcpServersOf } from './mcp-servers.ts';
+import { variableOf } from './providers.ts';
 import type { Config } from './schema/config-schema.ts';
-
-export const keyVariable = 'OPENAI_API_KEY';
 
 const roleFrom = (loaded: LoadedConfig, role: Role): RoleSettings => {
   const { agent, mcp } = loaded.config;
@@ -165,7 +164,7 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
       Object.entries(api.prices).map(([model, price]) => [model, priceFrom(price)]),
     ),
     mcpServers: mcpServersFrom(loaded.config.mcp, projectRoot),
-    credentialVariable: keyVariable,
+    credentialVariable: (model) => variableOf(loaded.config, model),
   };
 };
 

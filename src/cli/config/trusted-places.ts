@@ -84,7 +84,7 @@ const trustedPlaces = (
   project: Project,
   env: NodeJS.ProcessEnv,
 ): readonly TrustedPlace[] => {
-  const { api, notify, mcp, server, store } = loaded.config;
+  const { api, notify, mcp, providers, server, store } = loaded.config;
   const path = env['PATH'] ?? '';
   const inProject = { cwd: project.root, root: project.root, path };
   const inState = { ...inProject, cwd: project.stateDir };
@@ -111,6 +111,9 @@ const trustedPlaces = (
     ...placesOfCommand('api.acp.command', api.acp.command ?? [], inProject),
     ...notify.commands.flatMap(({ command }, at) =>
       placesOfCommand(`notify.commands.${at}.command`, command, inState),
+    ),
+    ...Object.entries(providers).flatMap(([name, { key_file }]) =>
+      one(`providers.${name}.key_file`, key_file, true),
     ),
     ...notify.webhooks.flatMap(({ secret_file }, at) =>
       one(`notify.webhooks.${at}.secret_file`, secret_file, true),

@@ -16,7 +16,8 @@ import { createSystem } from '../../actors/system.ts';
 import type { Workspace } from '../../actors/workspace/port.ts';
 import type { LoadedConfig } from '../config/config.ts';
 import { type Project, stateFiles } from '../config/places/project.ts';
-import { keyVariable, type ResolvedSettings, resolveSettings } from '../config/settings.ts';
+import { withChosenModel } from '../config/providers.ts';
+import { type ResolvedSettings, resolveSettings } from '../config/settings.ts';
 import type { StoreChoice } from '../config/store.ts';
 import { trackerFor } from '../config/tracker.ts';
 import { requireTrustedOutside, type TrustedPlace } from '../config/trusted-places.ts';
@@ -104,14 +105,18 @@ export interface Current {
 /** Adds the credentials that the server took from its environment at the start. @throws ConfigError */
 export const takeFrom =
   (project: Project, surroundings: ServerEnvironment) =>
-  (loaded: LoadedConfig): Current => ({
-    refused: null,
-    loaded,
-    trusted: requireTrustedOutside(loaded, project, surroundings.env),
-    resolved: resolveSettings(loaded, project.root),
-    selectModel: modelsFor(loaded, surroundings.credentials[keyVariable] ?? null),
-    assistants: assistantsFor(loaded.config, surroundings),
-  });
+  (given: LoadedConfig): Current => {
+    const variables = { ...surroundings.env, ...surroundings.credentials };
+    const loaded = withChosenModel(given, variables);
+    return {
+      refused: null,
+      loaded,
+      trusted: requireTrustedOutside(loaded, project, surroundings.env),
+      resolved: resolveSettings(loaded, project.root),
+      selectModel: modelsFor(loaded, variables),
+      assistants: assistantsFor(loaded.config, surroundings),
+    };
+  };
 
 /** The process of a server: its outputs, and the id that signals are sent to. */
 export interface ServerProcess extends Outputs {

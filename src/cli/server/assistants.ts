@@ -9,12 +9,14 @@ import { createClaude } from '../../actors/assistants/claude.ts';
 import { createCodex } from '../../actors/assistants/codex.ts';
 import { createCommandAssistant } from '../../actors/assistants/command.ts';
 import { mcpSecrets } from '../config/mcp-servers.ts';
+import { keyVariables, providerSecrets } from '../config/providers.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 
 const credentialVariables = [
   ...new Set([
     ...[createCodex(), createClaude()].flatMap(({ variables }) => variables),
     ...acpVariables,
+    ...keyVariables,
   ]),
 ];
 /** Other variables have paths, addresses and switches. */
@@ -33,14 +35,18 @@ export const takeCredentials = (env: NodeJS.ProcessEnv): Readonly<Record<string,
 };
 
 export const secretsIn = (
-  { api, mcp }: Config,
+  config: Config,
   credentials: Readonly<Record<string, string>>,
   env: NodeJS.ProcessEnv,
-): readonly string[] => [
-  ...mcpSecrets(mcp, env),
-  ...Object.entries(credentials).flatMap(([name, value]) => (isSecret(name) ? [value] : [])),
-  ...api.pass_environment.filter(isSecret).flatMap((name) => env[name] ?? []),
-];
+): readonly string[] => {
+  const { api, mcp } = config;
+  return [
+    ...providerSecrets(config, env),
+    ...mcpSecrets(mcp, env),
+    ...Object.entries(credentials).flatMap(([name, value]) => (isSecret(name) ? [value] : [])),
+    ...api.pass_environment.filter(isSecret).flatMap((name) => env[name] ?? []),
+  ];
+};
 
 export interface ServerEnvironment {
   readonly credentials: Readonly<Record<string, string>>;

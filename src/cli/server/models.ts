@@ -1,20 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Assistants } from '../../actors/assistants/assistants.ts';
+import { type AiSdkOptions, createAiSdkModel } from '../../actors/model/ai-sdk.ts';
 import type { Compat } from '../../actors/model/compat.ts';
 import { createOpenAiModel } from '../../actors/model/openai.ts';
 import type { Model } from '../../actors/model/port.ts';
 import { parseScript, type Script, scriptSchema } from '../../actors/model/script.ts';
 import { createScriptedModel } from '../../actors/model/scripted.ts';
-import { selectModel } from '../../actors/model/select-model.ts';
 import { defaultTimeouts } from '../../actors/model/watchdog.ts';
 import { parseWithProblems } from '../../http/schema-problems.ts';
 import { isAssistantName } from '../../machines/agent/agent-context.ts';
 import { configFolder, type LoadedConfig, lineOf } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { linesOfJson } from '../config/json-lines.ts';
+import { type ModelPlace, placeOfModel, variableOf } from '../config/providers.ts';
 import type { Config } from '../config/schema/config-schema.ts';
-import { keyVariable } from '../config/settings.ts';
 
 const readScriptOrNull = (path: string): string | null => {
   try {
@@ -47,10 +47,7 @@ const scriptOf = (loaded: LoadedConfig) => {
   return readScript(path, (why) => new ConfigError(`${loaded.file}: api.script: ${path}${why}`));
 };
 
-export const baseUrlOf = ({ api }: Config): string =>
-  api.mode === 'proxy' ? (api.proxy.base_url ?? api.base_url) : api.base_url;
-
-export const compatOf = ({ api: { compat } }: Config): Compat => ({
+export const compatOf = ({ compat }: Config['api']): Compat => ({
   maxTokensField: compat.max_tokens_field ?? null,
   streamOptions: compat.stream_options,
   toolResultName: compat.tool_result_name,
@@ -58,35 +55,63 @@ export const compatOf = ({ api: { compat } }: Config): Compat => ({
   textToolCalls: compat.text_tool_calls,
 });
 
-/** Without a key, only `scripted` exists. */
+type Timeouts = NonNullable<AiSdkOptions['timeouts']>;
+
+const modelAt = (
+  { provider, key }: ModelPlace,
+  { api }: Config,
+  timeouts: Timeouts,
+): Model | null => {
+  const { type, baseURL, headers, cache, isDefault } = provider;
+  if (key === null || baseURL === null) return null;
+  const options = { apiKey: key, baseURL, headers, timeouts };
+  if (type !== 'openai') return createAiSdkModel({ ...options, type, cache });
+  // What was set for the one provider of before is about no other one.
+  const spoken = isDefault
+    ? { protocol: api.protocol, compat: compatOf(api) }
+    : { protocol: 'auto' as const };
+  return createOpenAiModel({ ...options, ...spoken });
+};
+
+/** Of another name than it is asked by. */
+const asked = (model: Model, name: string): Model => ({
+  ...model,
+  ask: (request, signal) => model.ask({ ...request, model: name }, signal),
+});
+
+/** Null for a model whose provider has no key; `scripted` needs none. @throws ConfigError */
 export const modelsFor = (
   loaded: LoadedConfig,
-  key: string | null,
+  env: NodeJS.ProcessEnv,
 ): ((requested: string) => Model | null) => {
   const { config } = loaded;
   const { api, agent } = config;
   const scripted = createScriptedModel(scriptOf(loaded));
-  const baseURL = baseUrlOf(config);
   const timeouts = {
     progressMs: Math.min(defaultTimeouts.progressMs, agent.idle_timeout_seconds * 1_000),
     ...(api.timeout_seconds === undefined ? {} : { turnMs: api.timeout_seconds * 1_000 }),
   };
-  const { protocol } = api;
-  const compat = compatOf(config);
-  const remote =
-    key === null ? null : createOpenAiModel({ protocol, compat, apiKey: key, baseURL, timeouts });
-  return (requested) =>
-    api.backend === 'scripted' ? scripted : selectModel({ scripted, remote }, requested);
+  const models = new Map<string, Model | null>();
+  return (requested) => {
+    if (api.backend === 'scripted' || requested === 'scripted') return scripted;
+    const place = placeOfModel(config, requested, env);
+    const name = `${place.provider.name} ${place.key}`;
+    const found = models.get(name) ?? modelAt(place, config, timeouts);
+    models.set(name, found);
+    return found === null ? null : asked(found, place.model);
+  };
 };
 
 /** Describes the default backend in one line. `ok` is false when runs would be refused. */
 export const modelNote = (
-  { api }: Config,
+  config: Config,
   {
     selectModel,
     assistants,
   }: { selectModel: (requested: string) => Model | null; assistants: Assistants },
 ): { readonly ok: boolean; readonly detail: string; readonly assistant?: string } => {
+  const { api } = config;
+  const missing = variableOf(config, api.provider_model);
   if (isAssistantName(api.backend)) {
     const problem = assistants.problem(api.backend);
     const detail = `${assistants.of(api.backend)?.label ?? api.backend}, by api.backend`;
@@ -107,12 +132,12 @@ export const modelNote = (
   if (other !== null)
     return {
       ok: true,
-      detail: `${other}, which is logged in (${keyVariable} is not set)`,
+      detail: `${other}, which is logged in (${missing} is not set)`,
       assistant: other,
     };
   const nobody = api.backend === 'auto' ? ' and no coding assistant is logged in' : '';
   return {
     ok: false,
-    detail: `none: ${keyVariable} is not set${nobody}; runs are refused unless they name --model scripted`,
+    detail: `none: ${missing} is not set${nobody}; runs are refused unless they name --model scripted`,
   };
 };

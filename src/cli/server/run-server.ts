@@ -131,7 +131,7 @@ export const runServer = async ({
   const webhooks = takeWebhooks(loaded.config, env);
   const take = takeFrom(project, { credentials, environment, env });
   const current: Current = take(loaded);
-  if (!modelNote(loaded.config, current).ok) await current.assistants.checkLogins();
+  if (!modelNote(current.loaded.config, current).ok) await current.assistants.checkLogins();
   const lock = await lockProject(project);
   let assembled: Assembled | null = null;
   try {

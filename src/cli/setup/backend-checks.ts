@@ -2,8 +2,8 @@ import type { Assistants } from '../../actors/assistants/assistants.ts';
 import { childEnvironment } from '../../actors/process/run-command.ts';
 import { isAssistantName } from '../../machines/agent/agent-context.ts';
 import type { LoadedConfig } from '../config/config.ts';
+import { placeOfModel, withChosenModel } from '../config/providers.ts';
 import type { Config } from '../config/schema/config-schema.ts';
-import { keyVariable } from '../config/settings.ts';
 import { assistantsFor, takeCredentials } from '../server/assistants.ts';
 import { modelNote, modelsFor } from '../server/models.ts';
 
@@ -30,19 +30,22 @@ export const backendChecks = async (
   loaded: LoadedConfig,
   given: NodeJS.ProcessEnv,
 ): Promise<readonly Check[]> => {
-  const { config } = loaded;
   const env = { ...given };
   const environment = childEnvironment(env);
   const credentials = takeCredentials(env);
-  const key = credentials[keyVariable] ?? null;
+  const variables = { ...env, ...credentials };
+  const chosen = withChosenModel(loaded, variables);
+  const { config } = chosen;
   const assistants = assistantsFor(config, { credentials, environment, env });
-  const parts = { selectModel: modelsFor(loaded, key), assistants };
+  const parts = { selectModel: modelsFor(chosen, variables), assistants };
   if (!modelNote(config, parts).ok) await assistants.checkLogins();
   const { ok, detail } = modelNote(config, parts);
   const scripted = config.api.backend === 'scripted';
+  const { key, provider } = placeOfModel(config, config.api.provider_model, variables);
+  const variable = provider.variables.find((name) => variables[name]);
   const why =
     ok && key !== null && !scripted && !isAssistantName(config.api.backend)
-      ? `; ${keyVariable} is set`
+      ? `; ${provider.keyFile ?? (variable === undefined ? 'it needs no key' : `${variable} is set`)}`
       : '';
   const status = scripted ? 'note' : ok ? 'ok' : 'problem';
   return [

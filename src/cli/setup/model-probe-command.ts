@@ -1,12 +1,23 @@
 import { type Compat, maxTokensFieldAt } from '../../actors/model/compat.ts';
 import { contextWindowOf } from '../../actors/model/context-windows.ts';
-import { type Findings, type ProtocolProbe, probeModel } from '../../actors/model/probe.ts';
+import {
+  type Findings,
+  type ProtocolProbe,
+  probeModel,
+  probeOwnProtocol,
+} from '../../actors/model/probe.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { loadConfig } from '../config/config.ts';
+import {
+  baseUrlOf,
+  type Provider,
+  placeOfModel,
+  variableOf,
+  withChosenModel,
+} from '../config/providers.ts';
 import type { Config } from '../config/schema/config-schema.ts';
-import { keyVariable } from '../config/settings.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { baseUrlOf, compatOf } from '../server/models.ts';
+import { compatOf, modelsFor } from '../server/models.ts';
 import { createRedactor } from '../server/secrets/redact.ts';
 import type { Check } from './backend-checks.ts';
 
@@ -142,6 +153,12 @@ const probeJson = (config: Config, { probes, use, served }: Findings) => ({
   })),
 });
 
+/** As if the provider were the only one. */
+const atAddress = (config: Config, { baseURL }: Provider): Config => ({
+  ...config,
+  api: { ...config.api, mode: 'direct', base_url: baseURL ?? config.api.base_url },
+});
+
 /**
  * Sends one real request to the configured model and reports what it can do. Exit code 1 when
  * agents could not work with it.
@@ -151,25 +168,41 @@ export const probeModelCommand = async (
   configFile: string | undefined,
 ): Promise<number> => {
   const { io, env, json, project } = context;
-  const { config } = loadConfig({ config: configFile, project }, env);
+  const loaded = withChosenModel(loadConfig({ config: configFile, project }, env), env);
+  const { provider, model, key } = placeOfModel(
+    loaded.config,
+    loaded.config.api.provider_model,
+    env,
+  );
+  const { baseURL } = provider;
+  const config = atAddress(loaded.config, provider);
   const { api } = config;
-  const key = env[keyVariable] || null;
   const backend = api.backend === 'auto' || api.backend === 'builtin' ? null : api.backend;
-  if (backend !== null || key === null) {
-    const why = backend === null ? `${keyVariable} is not set` : `api.backend is ${backend}`;
+  if (backend !== null || key === null || baseURL === null) {
+    const why =
+      backend === null
+        ? `${variableOf(config, api.provider_model)} is not set`
+        : `api.backend is ${backend}`;
     if (json) io.json({ problem: why, probes: [] });
     io.err(`agent: there is no model to test: ${why}`);
     return exitCodes.failed;
   }
   const safe = createRedactor(() => [key]);
-  const baseURL = baseUrlOf(config);
-  const { provider_model: model, protocol } = api;
+  const asked = provider.type === 'openai' ? null : modelsFor(loaded, env)(api.provider_model);
+  if (asked !== null) {
+    const why = await probeOwnProtocol(asked, model);
+    const problem = why === null ? null : safe(why);
+    if (json) io.json({ model: api.provider_model, base_url: baseURL, problem, probes: [] });
+    else io.out(`${api.provider_model} at ${baseURL}: ${problem ?? 'it answers and calls tools'}`);
+    return problem === null ? exitCodes.done : exitCodes.failed;
+  }
+  const { protocol } = api;
   const findings = await probeModel({
     apiKey: key,
     baseURL,
     model,
     protocol,
-    compat: compatOf(config),
+    compat: compatOf(api),
   });
   const checks = checksFor(config, findings);
   if (json)

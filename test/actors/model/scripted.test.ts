@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import type { ModelMessage } from '../../../src/actors/model/port.ts';
 import { parseScript } from '../../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
-import { selectModel } from '../../../src/actors/model/select-model.ts';
 import { aRequest, ask, describeModel } from '../../contracts/model.ts';
 
 const read = { tool: 'read', arguments: { path: 'x' } };
@@ -132,14 +131,4 @@ test('a delayed turn can be cancelled', async () => {
       failure: { code: 'model_failed', facts: { kind: 'cancelled' }, retryable: false },
     },
   ]);
-});
-
-test('the name scripted selects the scripted model, every other name the provider, if it has a key', () => {
-  const scripted = createScriptedModel(script);
-  const remote = { ...scripted, name: 'provider' };
-
-  expect(selectModel({ scripted, remote }, 'scripted')).toBe(scripted);
-  expect(selectModel({ scripted, remote }, 'some-model')).toBe(remote);
-  expect(selectModel({ scripted, remote: null }, 'scripted')).toBe(scripted);
-  expect(selectModel({ scripted, remote: null }, 'some-model')).toBeNull();
 });

@@ -20,7 +20,7 @@ test.each([
   writeFileSync(config, JSON.stringify({ api: { backend: 'scripted', script } }));
   if (text !== null) writeFileSync(script, text);
 
-  const load = () => modelsFor(loadConfig({ config }, {}), null);
+  const load = () => modelsFor(loadConfig({ config }, {}), {});
 
   expect(load).toThrow(`${config}: api.script: ${script}${why}`);
 });

@@ -46,7 +46,7 @@ export const createRunLookUp =
       exists: task !== null,
       unmet: task?.unmet ?? [],
       holder: task === null ? null : holderOf(task, actor),
-      ...missingFor(chosen, settings().credentialVariable),
+      ...missingFor(chosen, settings()),
       projectProblem: await projectProblem(taskId),
       usedBudget: await budgets.parking(run, role),
     };

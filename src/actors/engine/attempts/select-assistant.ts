@@ -78,15 +78,18 @@ export const selectBackend = (
 };
 
 export const credentialRemedy =
-  "set it to your provider's key, log in to a coding assistant ('codex login' or 'claude auth login'), or choose the built-in fake model 'scripted'";
+  "set it, or ANTHROPIC_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY, to your provider's key, log in to a coding assistant ('codex login' or 'claude auth login'), or choose the built-in fake model 'scripted'";
 
 type MissingCredential = Pick<
   Finding,
   'missingCredential' | 'assistantProblem' | 'credentialRemedy'
 >;
 
-export const missingFor = (chosen: SelectedBackend, variable: string): MissingCredential => {
-  const missing = { missingCredential: variable, credentialRemedy };
+export const missingFor = (
+  chosen: SelectedBackend,
+  { credentialVariable }: Pick<Settings, 'credentialVariable'>,
+): MissingCredential => {
+  const missing = { missingCredential: credentialVariable(chosen.name), credentialRemedy };
   if (chosen.backend === 'builtin')
     return chosen.model === null ? missing : { missingCredential: null };
   return chosen.problem === null
@@ -155,7 +158,7 @@ export const createBackendSelector = ({
     requireModel: ({ options, role }) => {
       const requested = requestedFor(options, role);
       const model = selectModel(requested);
-      if (model === null) throw new Error(`${settings().credentialVariable} is not set`);
+      if (model === null) throw new Error(`${settings().credentialVariable(requested)} is not set`);
       return { model, name: model.disclaimer === null ? requested : model.name };
     },
     priceFor: ({ options, role }) => {

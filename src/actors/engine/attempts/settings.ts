@@ -110,7 +110,7 @@ export interface Settings {
   /** The user's servers of the Model Context Protocol. */
   readonly mcpServers: readonly McpServer[];
   /** Name of the provider's key variable. */
-  readonly credentialVariable: string;
+  readonly credentialVariable: (model: string) => string;
 }
 
 type NetworkSettings = Pick<Settings, 'roles' | 'network' | 'allowTaskNetwork' | 'setup'>;

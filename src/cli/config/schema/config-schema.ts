@@ -11,7 +11,6 @@ import {
   extraArguments,
   httpUrl,
   isInsideProject,
-  isSafeUrl,
   networkAccess,
   port,
   positive,
@@ -20,6 +19,7 @@ import {
 } from './config-values.ts';
 import { mcpServers } from './mcp-schema.ts';
 import { notifySection } from './notify-schema.ts';
+import { providers, providerUrl } from './provider-schema.ts';
 
 /** Each section is checked alone; `configSchema` checks how they fit together. */
 export const configSections = z.strictObject({
@@ -108,7 +108,9 @@ export const configSections = z.strictObject({
         .min(1)
         .max(200)
         .default('gpt-5.1')
-        .describe('the model that agents use unless a role or a run names another'),
+        .describe(
+          'the model that agents use unless a role or a run names another; <provider>/<model>, or a name alone for the provider whose key is set: openai, anthropic, google or openrouter',
+        ),
       proxy: z
         .strictObject({
           type: z
@@ -120,10 +122,11 @@ export const configSections = z.strictObject({
             .describe('address of the proxy; needed when api.mode is proxy'),
         })
         .prefault({}),
-      base_url: httpUrl
-        .refine(isSafeUrl, 'must be https, or an address of this machine')
+      base_url: providerUrl
         .default('https://api.openai.com/v1')
-        .describe('address of the model provider; https, or an address of this machine'),
+        .describe(
+          'address of the provider of models whose name has none; https, or an address of this machine or of your network',
+        ),
       protocol: z
         .enum(['auto', 'responses', 'chat'])
         .default('auto')
@@ -263,6 +266,7 @@ export const configSections = z.strictObject({
         .describe('how many more attempts a task gets after a temporary failure'),
     })
     .prefault({}),
+  providers,
   budget: z
     .strictObject({
       run_usd: usd

@@ -1,6 +1,8 @@
+import { isIP } from 'node:net';
 import { isAbsolute, normalize } from 'node:path';
 import { z } from 'zod';
 import { isHostEntry } from '../../../actors/network/access.ts';
+import { addressKind } from '../../../actors/network/addresses.ts';
 
 export const port = z.int().min(0).max(65_535);
 export const positive = z.int().min(1);
@@ -35,6 +37,18 @@ export const isSafeUrl = (text: string): boolean => {
   const { protocol, hostname } = new URL(text);
   return protocol === 'https:' || ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
 };
+
+/** A name that only a local network knows: one word, or as RFC 6762, 8375 and home routers have it. */
+const localName = /^[^.:]+$|\.(local|lan|internal|home\.arpa)$/;
+
+/** True for https, for this machine and for a network of one's own, which nobody else reads. */
+export const isSafeForKeys = (text: string): boolean => {
+  const host = new URL(text).hostname.replace(/^\[|\]$/g, '');
+  return isSafeUrl(text) || (isIP(host) === 0 ? localName.test(host) : isOwnNetwork(host));
+};
+
+const isOwnNetwork = (address: string): boolean =>
+  ['private', 'loopback'].includes(addressKind(address));
 
 export const isInsideProject = (path: string): boolean =>
   path !== '' &&

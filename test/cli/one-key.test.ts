@@ -1,0 +1,44 @@
+import { expect } from 'vitest';
+import { openProject } from '../support/cli.ts';
+import { startModelServer } from '../support/model-server.ts';
+import { noSandbox, testUnless } from '../support/needs.ts';
+
+/** A person who has one key and has set nothing else. */
+const answers = [
+  {
+    text: 'I write it.',
+    calls: [{ id: 'c1', name: 'write', arguments: '{"path":"hello.txt","content":"hi\\n"}' }],
+    thought: { field: '', text: 'A file.' },
+  },
+  { calls: [{ id: 'c2', name: 'finish', arguments: '{"status":"done","summary":"written"}' }] },
+];
+
+testUnless(noSandbox).each([
+  ['ANTHROPIC_API_KEY', 'ANTHROPIC_BASE_URL', 'anthropic/claude-sonnet-4-5', '/v1/messages'],
+  [
+    ...(['GEMINI_API_KEY', 'GEMINI_BASE_URL', 'google/gemini-2.5-pro'] as const),
+    '/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse',
+  ],
+])('with %s alone a task is done by its provider', async (key, address, model, path) => {
+  const provider = await startModelServer((_, number) => ({
+    ...{ kind: 'answer' },
+    ...answers[number - 1],
+    usage: {
+      ...{ prompt_tokens: 100, completion_tokens: 5 },
+      prompt_tokens_details: { cached_tokens: 90 },
+    },
+  }));
+  const project = openProject({});
+  const env = { [key]: 'sk-one-key-0123456789', [address]: provider.origin };
+
+  const doctor = await project.agentWith(env, 'doctor');
+  const done = await project.agentWith(env, 'engineer', 'Say hello in a file');
+  const shown = await project.agentWith(env, 'list', '--json');
+
+  expect(doctor.out).toMatch(new RegExp(`${model} at 127\\.0\\.0\\.1:\\d+; ${key} is set`));
+  expect(done.code, done.err).toBe(0);
+  expect(provider.requests.map((seen) => seen.path)).toEqual([path, path]);
+  const [task] = JSON.parse(shown.out);
+  expect(task).toMatchObject({ status: 'complete' });
+  expect(task.usage).toMatchObject({ input_tokens: 200, cached_tokens: 180, output_tokens: 10 });
+});

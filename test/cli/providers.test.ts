@@ -1,0 +1,106 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { placeOfModel, variableOf, withChosenModel } from '../../src/cli/config/providers.ts';
+import { configSchema } from '../../src/cli/config/schema/config-schema.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+const placed = (given: object, requested: string, env: NodeJS.ProcessEnv) => {
+  const { provider, model, key } = placeOfModel(configSchema.parse(given), requested, env);
+  return `${provider.name} (${provider.type}) ${provider.baseURL} ${model} ${key}`;
+};
+const openai = 'openai (openai) https://api.openai.com/v1';
+const anthropic = 'anthropic (anthropic) https://api.anthropic.com/v1';
+const own = { api: { base_url: 'http://127.0.0.1:1/v1' } };
+const proxy = { api: { mode: 'proxy', proxy: { base_url: 'http://127.0.0.1:2' } } };
+const mine = { mine: { base_url: 'http://ollama:1/v1' } };
+const work = { type: 'anthropic', base_url: 'http://10.0.0.7:4000', key_env: 'WORK_KEY' };
+const both = { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a' };
+
+test.each<[string, object, string, NodeJS.ProcessEnv, string]>([
+  ['a bare name', {}, 'gpt-5.1', both, `${openai} gpt-5.1 o`],
+  ['a bare name without any key', {}, 'gpt-5.1', {}, `${openai} gpt-5.1 null`],
+  ['with the key of another', {}, 'sonnet', { ANTHROPIC_API_KEY: 'a' }, `${anthropic} sonnet a`],
+  ['a provider before it', {}, 'anthropic/sonnet', both, `${anthropic} sonnet a`],
+  [
+    ...(['a name with two slashes', {}, 'openrouter/anthropic/x', {}] as const),
+    'openrouter (openai) https://openrouter.ai/api/v1 anthropic/x null',
+  ],
+  ['a maker who is no provider', {}, 'meta/llama', both, `${openai} meta/llama o`],
+  [
+    ...(['an address of your own, as before', own, 'anthropic/x', both] as const),
+    'openai (openai) http://127.0.0.1:1/v1 anthropic/x o',
+  ],
+  [
+    ...(['a proxy, as before', proxy, 'anthropic/x', both] as const),
+    'openai (openai) http://127.0.0.1:2 anthropic/x o',
+  ],
+  [
+    ...(['it, beside a provider', { ...own, providers: mine }, 'mine/x', both] as const),
+    'mine (openai) http://ollama:1/v1 x none',
+  ],
+  [
+    ...(['a variable of your own', { providers: { work } }, 'work/x', { WORK_KEY: 'w' }] as const),
+    'work (anthropic) http://10.0.0.7:4000 x w',
+  ],
+  [
+    ...(['an address without a version', {}, 'anthropic/x'] as const),
+    { ANTHROPIC_BASE_URL: 'https://gateway.example' },
+    'anthropic (anthropic) https://gateway.example/v1 x null',
+  ],
+  [
+    ...(['the second variable of Google', {}, 'google/x', { GOOGLE_API_KEY: 'g' }] as const),
+    'google (google) https://generativelanguage.googleapis.com/v1beta x g',
+  ],
+  [
+    ...(['a server of this machine', {}, 'ollama/qwen', {}] as const),
+    'ollama (openai) http://127.0.0.1:11434/v1 qwen none',
+  ],
+  ['a property of every object', {}, 'constructor/x', both, `${openai} constructor/x o`],
+])('a model by %s', (_, given, requested, env, expected) => {
+  expect(placed(given, requested, env)).toBe(expected);
+});
+
+test('a key file wins over the variable, and one that is missing is told by its name', () => {
+  const key_file = join(temporaryFolder(), 'key');
+  const given = { providers: { openai: { key_file } } };
+  expect(() => placed(given, 'gpt', both)).toThrow(/providers\.openai\.key_file/);
+
+  writeFileSync(key_file, 'from the file\n');
+
+  expect(placed(given, 'gpt', both)).toBe(`${openai} gpt from the file`);
+});
+
+test.each<[NodeJS.ProcessEnv, object, string]>([
+  [{ ANTHROPIC_API_KEY: 'k' }, {}, 'anthropic/claude-sonnet-4-5'],
+  [{ GEMINI_API_KEY: 'k' }, {}, 'google/gemini-2.5-pro'],
+  [{ OPENROUTER_API_KEY: 'k' }, {}, 'openrouter/anthropic/claude-sonnet-4.5'],
+  [both, {}, 'gpt-5.1'],
+  [{}, {}, 'gpt-5.1'],
+  [{ ANTHROPIC_API_KEY: 'k' }, { api: { provider_model: 'sonnet' } }, 'sonnet'],
+  [{ ANTHROPIC_API_KEY: 'k' }, own, 'gpt-5.1'],
+])('with %o and %o agents use %s', (env, given, model) => {
+  const loaded = { config: configSchema.parse(given), file: '', files: [], layers: [] };
+
+  expect(withChosenModel(loaded, env).config.api.provider_model).toBe(model);
+});
+
+test('the missing key is named after the provider', () => {
+  const config = configSchema.parse({ providers: { work } });
+
+  expect(['gpt', 'anthropic/x', 'work/x'].map((model) => variableOf(config, model))).toEqual([
+    ...['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'WORK_KEY'],
+  ]);
+});
+
+test.each([
+  ['http://192.168.1.4:1234/v1', true],
+  ['http://ollama.local:11434/v1', true],
+  ['http://gpu:8000/v1', true],
+  ['http://[fd00::1]:8000/v1', true],
+  ['http://api.example.com/v1', false],
+  ['http://8.8.8.8/v1', false],
+  ['http://169.254.169.254/v1', false],
+])('%s may be the address of a provider: %s', (base_url, isAllowed) => {
+  expect(configSchema.safeParse({ providers: { mine: { base_url } } }).success).toBe(isAllowed);
+});
