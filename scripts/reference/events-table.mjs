@@ -5,6 +5,7 @@ const tokens = {
   input_tokens: 'tokens that the model read',
   output_tokens: 'tokens that the model wrote',
   cached_tokens: 'input tokens that the provider had cached',
+  cache_write_tokens: 'input tokens that the provider wrote to its cache, where there were any',
   cost_usd: 'cost in USD, where the price is known',
 };
 const call = {

@@ -17,6 +17,8 @@ export const metricsDocument = (counters: Counters, load: SlotUse, uptimeSeconds
     counters.executed === 0 ? 0 : counters.executionSeconds / counters.executed,
   input_tokens_total: counters.inputTokens,
   output_tokens_total: counters.outputTokens,
+  cached_tokens_total: counters.cachedTokens,
+  cache_write_tokens_total: counters.cacheWriteTokens,
   uptime_seconds: uptimeSeconds,
 });
 export type MetricsDocument = ReturnType<typeof metricsDocument>;
@@ -43,6 +45,16 @@ const described: Readonly<
     'output_tokens_total',
     'counter',
     'Tokens received from the language model.',
+  ],
+  cached_tokens_total: [
+    'cached_tokens_total',
+    'counter',
+    'Tokens sent that the provider had cached.',
+  ],
+  cache_write_tokens_total: [
+    'cache_write_tokens_total',
+    'counter',
+    'Tokens sent that the provider wrote to its cache.',
   ],
   uptime_seconds: ['uptime_seconds', 'gauge', 'Time since the server started.'],
 };

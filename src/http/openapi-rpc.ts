@@ -246,6 +246,7 @@ const usageSumsSchema = z.strictObject({
   input_tokens: z.int(),
   output_tokens: z.int(),
   cached_tokens: z.int(),
+  cache_write_tokens: z.int().optional(),
   cost_usd: z.number().optional(),
 });
 const usageResultSchema = z.strictObject({

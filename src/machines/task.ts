@@ -36,6 +36,8 @@ export interface Usage {
   readonly input_tokens: number;
   readonly output_tokens: number;
   readonly cached_tokens: number;
+  /** Part of the input, as the cached ones are; absent where none. */
+  readonly cache_write_tokens?: number | undefined;
   readonly model_calls: number;
   readonly tool_calls: number;
   readonly turns: number;

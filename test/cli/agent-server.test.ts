@@ -120,6 +120,8 @@ test('health, metrics and discovery have the documented form', async () => {
     'average_execution_seconds',
     'input_tokens_total',
     'output_tokens_total',
+    'cached_tokens_total',
+    'cache_write_tokens_total',
     'uptime_seconds',
   ]);
   expect(text).toMatch(

@@ -765,6 +765,25 @@ export const describeStore = (
       expect((await store.attempts('bd-a')).map(({ owner }) => owner)).toEqual(['a', null]);
     });
 
+    test('tokens that were written to a cache are summed, and absent where there were none', async () => {
+      const ended = (written: object, attempt: number) => {
+        const counts = { model_calls: 1, tool_calls: 0, output_tokens: 1 };
+        const usage = { ...counts, input_tokens: 90, cached_tokens: 20, ...written };
+        const data = { role: 'engineer', execution_seconds: 2, usage };
+        return { ...line('bd-a', 'completed', data), attempt };
+      };
+      await store.commit({ entries: [ended({}, 1)] });
+      const before = await store.usage('');
+      await store.commit({ entries: [ended({ cache_write_tokens: 7 }, 2)] });
+      await store.commit({ entries: [ended({ cache_write_tokens: 8 }, 3)] });
+
+      const writes = (sums: readonly { readonly cache_write_tokens?: number | undefined }[]) =>
+        sums.map((each) => each.cache_write_tokens);
+      expect(writes(before)).toEqual([undefined]);
+      expect(writes(await store.attempts('bd-a'))).toEqual([undefined, 7, 8]);
+      expect(writes(await store.usage(''))).toEqual([15]);
+    });
+
     const seqs = (entries: readonly Entry[]) => entries.map(({ seq }) => seq);
     const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
     const fail = (error: unknown): never => {
@@ -1014,7 +1033,8 @@ export const describeStore = (
 
       const counted = {
         ...{ spawned: 1, completed: 1, failed: 1, cancelled: 0, callsTotal: 1, callsFailed: 1 },
-        ...{ inputTokens: 3, outputTokens: 2, executed: 1, executionSeconds: 1.5 },
+        ...{ inputTokens: 3, outputTokens: 2, cachedTokens: 0, cacheWriteTokens: 0 },
+        ...{ executed: 1, executionSeconds: 1.5 },
         durations: {},
       };
       expect(await store.counters()).toEqual(counted);

@@ -287,11 +287,12 @@ const rows: readonly Row[] = [
     says: 'the reported usage of an assistant is counted while it works',
     from: 'delegating',
     event: reports(),
-    given: { usage: { ...turn, tool_calls: 1, cost_usd: 0.1 } },
+    given: { usage: { ...turn, tool_calls: 1, cost_usd: 0.1, cache_write_tokens: 3 } },
     to: 'delegating',
     expected: {
       usage: {
         ...noUsage,
+        cache_write_tokens: 3,
         turns: 2,
         model_calls: 2,
         tool_calls: 3,

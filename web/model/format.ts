@@ -19,6 +19,15 @@ export const duration = (ms: number): string => {
 export const money = (usd: number): string =>
   usd > 0 && usd < 0.01 ? '< $0.01' : `$${usd.toFixed(2)}`;
 
+/** `cached 94 %` of the tokens in; empty where none were cached. */
+export const cachedWords = (of: {
+  readonly input_tokens: number;
+  readonly cached_tokens: number;
+}): string =>
+  of.cached_tokens > 0 && of.input_tokens > 0
+    ? `cached ${Math.round((of.cached_tokens / of.input_tokens) * 100)} %`
+    : '';
+
 /** `318`, `58.3k`, `1.2M`. */
 export const count = (value: number): string => {
   if (value < 1_000) return `${value}`;

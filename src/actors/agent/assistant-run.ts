@@ -272,6 +272,7 @@ const usageFrame = ({
   inputTokens,
   outputTokens,
   cachedTokens,
+  cacheWriteTokens,
   tokensUnknown,
   costUsd,
 }: Spent) => ({
@@ -279,6 +280,7 @@ const usageFrame = ({
   input_tokens: inputTokens,
   output_tokens: outputTokens,
   cached_tokens: cachedTokens,
+  cache_write_tokens: cacheWriteTokens || undefined,
   ...(tokensUnknown === undefined ? {} : { tokens_unknown: tokensUnknown }),
   ...(costUsd === null ? {} : { cost_usd: costUsd }),
 });

@@ -79,12 +79,13 @@ const noAnswer: Failure = {
 };
 
 const usageFields = (
-  { inputTokens, outputTokens, cachedTokens }: ModelUsage,
+  { inputTokens, outputTokens, cachedTokens, cacheWriteTokens }: ModelUsage,
   costUsd: number | null,
 ) => ({
   input_tokens: inputTokens,
   output_tokens: outputTokens,
   cached_tokens: cachedTokens,
+  cache_write_tokens: cacheWriteTokens || undefined,
   ...(costUsd === null ? {} : { cost_usd: costUsd }),
 });
 

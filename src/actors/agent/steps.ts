@@ -20,6 +20,7 @@ const spentSchema = z.object({
   inputTokens: z.number(),
   outputTokens: z.number(),
   cachedTokens: z.number(),
+  cacheWriteTokens: z.number().optional(),
   tokensUnknown: z.literal(true).exactOptional(),
   costUsd: z.number().nullable(),
 });

@@ -14,6 +14,7 @@ const modelUsageSchema = z.object({
   inputTokens: z.number(),
   outputTokens: z.number(),
   cachedTokens: z.number(),
+  cacheWriteTokens: z.number().optional(),
 });
 const answeredSchema = z.object({
   type: z.literal('answered'),

@@ -86,6 +86,7 @@ const tokensUsed = (usage: z.infer<typeof claudeUsageSchema>) => ({
     (usage.cache_creation_input_tokens ?? 0),
   outputTokens: usage.output_tokens ?? 0,
   cachedTokens: usage.cache_read_input_tokens ?? 0,
+  cacheWriteTokens: usage.cache_creation_input_tokens ?? 0,
 });
 
 const writeInputSchema = z.looseObject({ file_path: z.string() });

@@ -40,13 +40,15 @@ const codexUsageSchema = z
   .looseObject({
     input_tokens: codexTokens,
     cached_input_tokens: codexTokens,
+    cache_write_input_tokens: codexTokens,
     output_tokens: codexTokens,
   })
   .transform(
-    ({ input_tokens, cached_input_tokens, output_tokens }): TokensUsed => ({
-      inputTokens: input_tokens,
-      outputTokens: output_tokens,
-      cachedTokens: cached_input_tokens,
+    (given): TokensUsed => ({
+      inputTokens: given.input_tokens,
+      outputTokens: given.output_tokens,
+      cachedTokens: given.cached_input_tokens,
+      cacheWriteTokens: given.cache_write_input_tokens,
     }),
   );
 const sessionLineSchema = z.union([

@@ -1,14 +1,10 @@
 import type { AssistantName } from '../../machines/agent/agent-context.ts';
 import type { HandedServer } from '../mcp/port.ts';
+import type { ModelUsage } from '../model/port.ts';
 import type { AssistantNeeds } from '../sandbox/port.ts';
 import type { HandOver } from './hand-over.ts';
 
-/** Input includes the cached tokens. */
-export interface TokensUsed {
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  readonly cachedTokens: number;
-}
+export type TokensUsed = ModelUsage;
 
 export const noTokens: TokensUsed = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
 

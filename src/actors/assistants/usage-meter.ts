@@ -22,6 +22,7 @@ const combineTokens = (
   inputTokens: join(one.inputTokens, other.inputTokens),
   outputTokens: join(one.outputTokens, other.outputTokens),
   cachedTokens: join(one.cachedTokens, other.cachedTokens),
+  cacheWriteTokens: join(one.cacheWriteTokens ?? 0, other.cacheWriteTokens ?? 0),
 });
 const sum = (a: number, b: number): number => a + b;
 /** Never negative: usage that was counted stays counted. */
@@ -60,6 +61,7 @@ export const createUsageMeter = ({ before, costOf }: UsageMeterOptions): UsageMe
     inputTokens: before.input_tokens,
     outputTokens: before.output_tokens,
     cachedTokens: before.cached_tokens,
+    cacheWriteTokens: before.cache_write_tokens,
   };
   let said: TokensUsed = noTokens;
   let newUsd: number | null = null;

@@ -34,10 +34,16 @@ const phases = [
 
 const roleSchema = z.enum(roles);
 
+const cacheWriteSchema = z
+  .int()
+  .positive()
+  .optional()
+  .describe('input tokens that the provider wrote to its cache; absent where none');
 const usageSchema = z.strictObject({
   input_tokens: z.int().nonnegative().describe('tokens that the model read'),
   output_tokens: z.int().nonnegative().describe('tokens that the model wrote'),
   cached_tokens: z.int().nonnegative().describe('input tokens that the provider had cached'),
+  cache_write_tokens: cacheWriteSchema,
   model_calls: z.int().nonnegative().describe('calls of the model'),
   tool_calls: z.int().nonnegative().describe('calls of tools'),
   turns: z.int().nonnegative().describe('turns'),
@@ -166,6 +172,7 @@ const endedAttemptSchema = z.strictObject({
   input_tokens: z.int().nonnegative().describe('tokens that the model read'),
   output_tokens: z.int().nonnegative().describe('tokens that the model wrote'),
   cached_tokens: z.int().nonnegative().describe('input tokens that the provider had cached'),
+  cache_write_tokens: cacheWriteSchema,
   cost_usd: z.number().nonnegative().optional().describe('cost in USD; absent where unknown'),
   merged_at: z.iso.datetime().optional().describe('when its work was merged; absent: it was not'),
 });

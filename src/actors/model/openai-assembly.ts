@@ -32,5 +32,13 @@ const withOwnIds = (calls: readonly ToolCall[]): readonly ToolCall[] => {
 export const callsInOrder = (calls: ReadonlyMap<number, ToolCall>): readonly ToolCall[] =>
   withOwnIds([...calls].sort(([one], [other]) => one - other).map(([, call]) => call));
 
-export const validCount = (value: number | undefined): number =>
-  value !== undefined && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+export const validCount = (value: unknown): number =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+
+/** OpenRouter and LiteLLM report the tokens that Anthropic's cache took, by names of their own. */
+export const cacheWritesIn = (details: object | undefined): number => {
+  const given: Readonly<Record<string, unknown>> = { ...details };
+  return (
+    validCount(given['cache_write_tokens']) || validCount(given['cache_creation_input_tokens'])
+  );
+};

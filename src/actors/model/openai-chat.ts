@@ -6,7 +6,7 @@ import type {
 import type { CompletionUsage } from 'openai/resources/completions';
 import { isJsonObject, type JsonObject, parseJson } from '../../machines/json.ts';
 import { type Compat, defaultCompat, maxTokensFieldAt } from './compat.ts';
-import { type Assembly, callsInOrder, validCount } from './openai-assembly.ts';
+import { type Assembly, cacheWritesIn, callsInOrder, validCount } from './openai-assembly.ts';
 import { createOpenAiCall, hostOf, keyHeader, type ProviderOptions } from './openai-call.ts';
 import type { Model, ModelMessage, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 import { type ReasoningField, reasoningFields, thoughtsFor } from './reasoning.ts';
@@ -167,6 +167,7 @@ const decodeChatUsage = (usage: CompletionUsage): ModelUsage => ({
   inputTokens: validCount(usage.prompt_tokens),
   outputTokens: validCount(usage.completion_tokens),
   cachedTokens: validCount(usage.prompt_tokens_details?.cached_tokens),
+  cacheWriteTokens: cacheWritesIn(usage.prompt_tokens_details),
 });
 
 type CallPart = ChatCompletionChunk.Choice.Delta.ToolCall;

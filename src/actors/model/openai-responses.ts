@@ -12,7 +12,7 @@ import type {
   ResponseUsage,
 } from 'openai/resources/responses/responses';
 import { textOrEmpty } from '../../machines/json.ts';
-import { type Assembly, callsInOrder, validCount } from './openai-assembly.ts';
+import { type Assembly, cacheWritesIn, callsInOrder, validCount } from './openai-assembly.ts';
 import { createOpenAiCall, keyHeader, type ProviderOptions } from './openai-call.ts';
 import type { Model, ModelMessage, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 import { type Thoughts, thoughtsFor } from './reasoning.ts';
@@ -89,6 +89,7 @@ const decodeResponseUsage = (usage: ResponseUsage): ModelUsage => ({
   inputTokens: validCount(usage.input_tokens),
   outputTokens: validCount(usage.output_tokens),
   cachedTokens: validCount(usage.input_tokens_details?.cached_tokens),
+  cacheWriteTokens: cacheWritesIn(usage.input_tokens_details),
 });
 
 /**

@@ -49,10 +49,12 @@ export interface ModelRequest {
   readonly wordsOnly?: boolean;
 }
 
+/** `inputTokens` is all input; `cachedTokens` and `cacheWriteTokens` (absent: 0) are parts of it. */
 export interface ModelUsage {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cachedTokens: number;
+  readonly cacheWriteTokens?: number | undefined;
 }
 
 /**

@@ -4,6 +4,8 @@ import type { ModelRequest, ModelUsage } from './port.ts';
 export interface Price {
   readonly input: number;
   readonly cachedInput: number;
+  /** Absent: as input. */
+  readonly cacheWrite?: number | undefined;
   readonly output: number;
 }
 
@@ -26,9 +28,13 @@ const million = 1_000_000;
 /** USD; null where the price is not configured. */
 export const costOf = (price: Price | undefined, usage: ModelUsage): number | null => {
   if (price === undefined) return null;
-  const { inputTokens, outputTokens, cachedTokens } = usage;
+  const { inputTokens, outputTokens, cachedTokens, cacheWriteTokens = 0 } = usage;
   const cached = Math.min(cachedTokens, inputTokens);
+  const written = Math.min(cacheWriteTokens, inputTokens - cached);
   const total =
-    (inputTokens - cached) * price.input + cached * price.cachedInput + outputTokens * price.output;
+    (inputTokens - cached - written) * price.input +
+    cached * price.cachedInput +
+    written * (price.cacheWrite ?? price.input) +
+    outputTokens * price.output;
   return total / million;
 };

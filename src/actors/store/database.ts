@@ -107,6 +107,12 @@ const additions: readonly Addition[] = [
     sql: 'alter table actors add column restores integer not null default 0',
   },
   {
+    table: 'usage_days',
+    column: 'cache_write_tokens',
+    sql: `alter table attempts add column cache_write_tokens integer not null default 0;
+      alter table usage_days add column cache_write_tokens integer not null default 0`,
+  },
+  {
     table: 'task_counts',
     column: 'count',
     sql: taskCounts,

@@ -174,6 +174,8 @@ export interface Counters {
   readonly callsFailed: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
+  readonly cachedTokens: number;
+  readonly cacheWriteTokens: number;
   /** Completed tasks that an agent worked on, and the sum of their times. */
   readonly executed: number;
   readonly executionSeconds: number;
@@ -188,6 +190,7 @@ export interface UsageSums {
   readonly input_tokens: number;
   readonly output_tokens: number;
   readonly cached_tokens: number;
+  readonly cache_write_tokens?: number | undefined;
   /** Absent where no price was known. */
   readonly cost_usd?: number;
 }

@@ -14,6 +14,7 @@ const modelCallSchema = z.looseObject({
   input_tokens: z.number().optional(),
   output_tokens: z.number().optional(),
   cached_tokens: z.number().optional(),
+  cache_write_tokens: z.number().optional(),
 });
 const toolSpanSchema = z.looseObject({
   call_id: z.string(),
@@ -39,6 +40,7 @@ const modelCall = (data: unknown): CallSpan | null => {
       'gen_ai.usage.input_tokens': call.input_tokens,
       'gen_ai.usage.output_tokens': call.output_tokens,
       'gen_ai.usage.cache_read.input_tokens': call.cached_tokens,
+      'gen_ai.usage.cache_creation.input_tokens': call.cache_write_tokens,
       'agent_task.turn': call.turn,
     },
     error: call.ok ? null : (call.error?.code ?? 'model_failed'),

@@ -44,6 +44,7 @@ const roleFrom = (loaded: LoadedConfig, role: Role): RoleSettings => {
 const priceFrom = (given: Config['api']['prices'][string]): Price => ({
   input: given.input_per_million,
   cachedInput: given.cached_input_per_million ?? given.input_per_million,
+  cacheWrite: given.cache_write_per_million,
   output: given.output_per_million,
 });
 

@@ -8,13 +8,20 @@ import { costText } from './money.ts';
 export const tokenCount = (count: number): string =>
   count < 10_000 ? String(count) : `${(count / 1_000).toFixed(count < 100_000 ? 1 : 0)}k`;
 
-/** `12.3k tokens in (4000 cached), 321 out`, `tokens unknown`; undefined where none were counted. */
+/**
+ * `12.3k tokens in (4000 cached, 900 written to the cache), 321 out`, `tokens unknown`; undefined
+ * where none were counted.
+ */
 export const tokensText = (usage: TaskView['usage']): string | undefined => {
-  const { input_tokens, output_tokens, cached_tokens } = usage;
+  const { input_tokens, output_tokens, cached_tokens, cache_write_tokens = 0 } = usage;
   if (usage.tokens_unknown === true) return 'tokens unknown';
   if (input_tokens + output_tokens === 0) return undefined;
-  const cached = cached_tokens === 0 ? '' : ` (${tokenCount(cached_tokens)} cached)`;
-  return `${tokenCount(input_tokens)} tokens in${cached}, ${tokenCount(output_tokens)} out`;
+  const parts = [
+    cached_tokens > 0 ? `${tokenCount(cached_tokens)} cached` : null,
+    cache_write_tokens > 0 ? `${tokenCount(cache_write_tokens)} written to the cache` : null,
+  ].filter((part) => part !== null);
+  const cache = parts.length === 0 ? '' : ` (${parts.join(', ')})`;
+  return `${tokenCount(input_tokens)} tokens in${cache}, ${tokenCount(output_tokens)} out`;
 };
 
 /** `2 of 3`, `2` */

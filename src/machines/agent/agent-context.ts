@@ -106,6 +106,7 @@ export type Thought =
       readonly inputTokens: number;
       readonly outputTokens: number;
       readonly cachedTokens: number;
+      readonly cacheWriteTokens?: number | undefined;
       /** Null where the price is unknown. */
       readonly costUsd: number | null;
     }
@@ -138,6 +139,7 @@ export interface Spent {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cachedTokens: number;
+  readonly cacheWriteTokens?: number | undefined;
   /** True where the assistant does not tell its tokens. */
   readonly tokensUnknown?: true;
   /** Null where unknown, or not known yet. */

@@ -33,6 +33,7 @@ export const withSpent = (usage: Usage, spent: Spent, turns = spent.modelCalls):
   input_tokens: usage.input_tokens + spent.inputTokens,
   output_tokens: usage.output_tokens + spent.outputTokens,
   cached_tokens: usage.cached_tokens + spent.cachedTokens,
+  cache_write_tokens: (usage.cache_write_tokens ?? 0) + (spent.cacheWriteTokens ?? 0) || undefined,
   model_calls: usage.model_calls + spent.modelCalls,
   tool_calls: usage.tool_calls + spent.toolCalls,
   turns: usage.turns + turns,
@@ -115,15 +116,9 @@ export const answers = ({ question }: AgentContext, response: Response): boolean
   (question.kind === 'approval' ? response.decision !== null : response.text !== null);
 
 export const countedUsage = (usage: Usage, thought: Thought): Usage => {
-  const called = { ...usage, model_calls: usage.model_calls + 1 };
-  if (thought.kind === 'failed')
-    return thought.spent === undefined ? called : withSpent(usage, thought.spent, 0);
-  return {
-    ...called,
-    turns: usage.turns + 1,
-    input_tokens: usage.input_tokens + thought.inputTokens,
-    output_tokens: usage.output_tokens + thought.outputTokens,
-    cached_tokens: usage.cached_tokens + thought.cachedTokens,
-    ...(thought.costUsd === null ? {} : { cost_usd: (usage.cost_usd ?? 0) + thought.costUsd }),
-  };
+  if (thought.kind !== 'failed')
+    return withSpent(usage, { ...thought, modelCalls: 1, toolCalls: 0 });
+  return thought.spent === undefined
+    ? { ...usage, model_calls: usage.model_calls + 1 }
+    : withSpent(usage, thought.spent, 0);
 };

@@ -400,8 +400,17 @@ const named = (name: string): string => {
 
 test.each([
   ['gemini', { input_tokens: 300, output_tokens: 15, cached_tokens: 0 }],
-  ['codex-acp', { input_tokens: 300, output_tokens: 15, cached_tokens: 90 }],
-  ['claude-agent-acp', { input_tokens: 300, output_tokens: 15, cached_tokens: 90, cost_usd: 0.03 }],
+  [
+    'codex-acp',
+    { input_tokens: 300, output_tokens: 15, cached_tokens: 90, cache_write_tokens: 10 },
+  ],
+  [
+    'claude-agent-acp',
+    {
+      ...{ input_tokens: 300, output_tokens: 15, cached_tokens: 90, cache_write_tokens: 10 },
+      cost_usd: 0.03,
+    },
+  ],
   ['opencode', { input_tokens: 0, tokens_unknown: true, cost_usd: 0.03 }],
   ['copilot', { input_tokens: 0, tokens_unknown: true }],
   ['my-agent', { input_tokens: 0, tokens_unknown: true }],

@@ -90,14 +90,17 @@ test.each<[string, object, readonly object[]]>([
     'the end of a turn',
     {
       type: 'turn.completed',
-      usage: { input_tokens: 300, cached_input_tokens: 20, output_tokens: 10 },
+      usage: {
+        ...{ input_tokens: 300, cached_input_tokens: 20, cache_write_input_tokens: 5 },
+        output_tokens: 10,
+      },
     },
     [
       { type: 'result', text: null },
       {
         type: 'used',
         since: 'session',
-        used: { inputTokens: 300, outputTokens: 10, cachedTokens: 20 },
+        used: { inputTokens: 300, outputTokens: 10, cachedTokens: 20, cacheWriteTokens: 5 },
       },
     ],
   ],
@@ -117,7 +120,7 @@ const usage = {
   cache_creation_input_tokens: 7,
   output_tokens: 1,
 };
-const used = { inputTokens: 117, outputTokens: 1, cachedTokens: 10 };
+const used = { inputTokens: 117, outputTokens: 1, cachedTokens: 10, cacheWriteTokens: 7 };
 const toolUse = {
   type: 'tool_use',
   id: 'toolu_1',

@@ -8,20 +8,29 @@ const endless: Model = {
   name: 'endless',
   disclaimer: null,
   async *ask({ messages }) {
-    const usage = { inputTokens: 1_000, outputTokens: 100, cachedTokens: 400 };
+    const usage = {
+      ...{ inputTokens: 1_000, outputTokens: 100, cachedTokens: 400 },
+      cacheWriteTokens: 500,
+    };
     const calls = [
       { id: 'a', tool: 'find', arguments: JSON.stringify({ pattern: `*${messages.length}` }) },
     ];
     yield { type: 'answered', text: '', calls, truncated: false, usage };
   },
 };
-const price = { input: 2, cachedInput: 1, output: 10 };
+const price = { input: 2, cachedInput: 1, cacheWrite: 3, output: 10 };
 
-test('the cost of a call counts cached tokens at their own price', () => {
-  expect(costOf(price, { inputTokens: 1_000, outputTokens: 100, cachedTokens: 400 })).toBeCloseTo(
-    0.0026,
-    10,
-  );
+test.each([
+  [{ cachedTokens: 400 }, 0.0026],
+  [{ cachedTokens: 400, cacheWriteTokens: 500 }, 0.0031],
+  // A provider that counts more of a part than of the whole is charged for the whole.
+  [{ cachedTokens: 400, cacheWriteTokens: 5_000 }, 0.0032],
+  [{ cachedTokens: 4_000, cacheWriteTokens: 500 }, 0.002],
+])('of 1,000 tokens in, %j have their own price: %d USD with 100 out', (parts, usd) => {
+  expect(costOf(price, { inputTokens: 1_000, outputTokens: 100, ...parts })).toBeCloseTo(usd, 10);
+});
+
+test('without a price there is no cost', () => {
   expect(costOf(undefined, { inputTokens: 1, outputTokens: 1, cachedTokens: 0 })).toBeNull();
 });
 
@@ -39,8 +48,16 @@ test('an attempt ends at its limit of cost, and says what it cost', async () => 
     code: 'budget_exceeded',
     facts: { limit: 'max_cost_usd', max_cost_usd: 0.006 },
   });
-  expect(view.usage.turns).toBe(3);
-  expect(view.usage.cost_usd).toBeCloseTo(0.0078, 10);
+  // 100 tokens at 2, 400 at 1, 500 at 3 and 100 out at 10: 0.0031 USD a call.
+  expect(view.usage).toMatchObject({ turns: 2, cached_tokens: 800, cache_write_tokens: 1_000 });
+  expect(view.usage.cost_usd).toBeCloseTo(0.0062, 10);
+  expect((await server.call('usage', {})).result.total).toMatchObject({
+    cache_write_tokens: 1_000,
+  });
+  expect(await server.store.counters()).toMatchObject({
+    cachedTokens: 800,
+    cacheWriteTokens: 1_000,
+  });
 });
 
 test('a limit of cost that cannot be kept is refused, and nothing begins', async () => {

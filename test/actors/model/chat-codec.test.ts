@@ -145,7 +145,12 @@ describe('an answer', () => {
     const answer = assembled(delta({ tool_calls: [call] }), last);
 
     expect(answer.calls()).toEqual([{ id: 'a', tool: 'read', arguments: '{"path":"x"}' }]);
-    expect(answer.usage()).toEqual({ inputTokens: 5, outputTokens: 3, cachedTokens: 0 });
+    expect(answer.usage()).toEqual({
+      inputTokens: 5,
+      outputTokens: 3,
+      cachedTokens: 0,
+      cacheWriteTokens: 0,
+    });
   });
 
   test('gets ids where the provider sent none', () => {
@@ -194,16 +199,46 @@ describe('an answer', () => {
       wire({ choices: [], usage: { prompt_tokens: 5, completion_tokens: 3 } }),
     );
 
-    expect(usage()).toEqual({ inputTokens: 5, outputTokens: 3, cachedTokens: 0 });
+    expect(usage()).toEqual({
+      inputTokens: 5,
+      outputTokens: 3,
+      cachedTokens: 0,
+      cacheWriteTokens: 0,
+    });
     expect(chunks()).toBe(3);
   });
+
+  test.each(['cache_write_tokens', 'cache_creation_input_tokens'])(
+    'counts %s as written to the cache',
+    (name) => {
+      const prompt_tokens_details = { cached_tokens: 2, [name]: 4 };
+      const { usage } = assembled(
+        wire({
+          choices: [],
+          usage: { prompt_tokens: 9, completion_tokens: 3, prompt_tokens_details },
+        }),
+      );
+
+      expect(usage()).toEqual({
+        inputTokens: 9,
+        outputTokens: 3,
+        cachedTokens: 2,
+        cacheWriteTokens: 4,
+      });
+    },
+  );
 
   test('counts only whole numbers that are not negative', () => {
     const { usage } = assembled(
       wire({ choices: [], usage: { prompt_tokens: -1, completion_tokens: 1.5 } }),
     );
 
-    expect(usage()).toEqual({ inputTokens: 0, outputTokens: 0, cachedTokens: 0 });
+    expect(usage()).toEqual({
+      inputTokens: 0,
+      outputTokens: 0,
+      cachedTokens: 0,
+      cacheWriteTokens: 0,
+    });
   });
 });
 

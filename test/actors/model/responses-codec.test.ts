@@ -152,11 +152,13 @@ describe('an answer', () => {
       inputTokens: 5,
       outputTokens: 3,
       cachedTokens: 2,
+      cacheWriteTokens: 0,
     });
     expect(usage({ input_tokens: -1, output_tokens: 1.5 })).toEqual({
       inputTokens: 0,
       outputTokens: 0,
       cachedTokens: 0,
+      cacheWriteTokens: 0,
     });
     expect(assembled(last('completed')).usage()).toBeNull();
   });

@@ -70,6 +70,7 @@ const fill = async ({ store, ledger }: OpenedLedger): Promise<void> => {
     input_tokens: 3,
     output_tokens: 4,
     cached_tokens: 0,
+    cache_write_tokens: 2,
     cost_usd: 0.1,
   };
   const ended = { role: 'engineer', execution_seconds: 2.5, usage };

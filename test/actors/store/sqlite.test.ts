@@ -264,7 +264,7 @@ test('a journal of version 2.1 can be read by a reader', () => {
   createSqliteStore({ file, redact: (text) => text }).close();
   const old = new Database(file);
   old.exec(
-    'drop index actors_unhosted; alter table actors drop column revision; alter table actors drop column live_attempt; alter table actors drop column owner; alter table actors drop column waits_role; alter table actors drop column waits_priority; alter table actors drop column restores',
+    'drop index actors_unhosted; alter table actors drop column revision; alter table actors drop column live_attempt; alter table actors drop column owner; alter table actors drop column waits_role; alter table actors drop column waits_priority; alter table actors drop column restores; alter table attempts drop column cache_write_tokens; alter table usage_days drop column cache_write_tokens',
   );
   old.prepare('insert into actors values (?, ?, 1, 1, 5, ?)').run('bd-a', 'bd-a', '{}');
   old.close();

@@ -22,6 +22,7 @@ test('a failed task shows why, the end of the output, what it used and how to go
       input_tokens: 12_345,
       output_tokens: 678,
       cached_tokens: 4_000,
+      cache_write_tokens: 1_200,
       model_calls: 3,
       tool_calls: 2,
       turns: 3,
@@ -30,7 +31,7 @@ test('a failed task shows why, the end of the output, what it used and how to go
   });
 
   expect(text).toContain('in 2 min 5 s');
-  expect(text).toContain('12.3k tokens in (4000 cached), 678 out');
+  expect(text).toContain('12.3k tokens in (4000 cached, 1200 written to the cache), 678 out');
   expect(text).toContain('$0.0421');
   expect(text).toContain('verify_failed: npm test failed\n             line 20\n');
   expect(text).toContain('line 39');

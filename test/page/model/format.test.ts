@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { dayWord, markAge } from '../../../web/model/format.ts';
+import { cachedWords, dayWord, markAge } from '../../../web/model/format.ts';
 
 test.each([
   [20_000, '20 s'],
@@ -19,4 +19,13 @@ test('a day is today, yesterday or its date', () => {
   expect(dayWord(now, now)).toBe('Today');
   expect(dayWord(now - 3_600_000, now)).toBe('Yesterday');
   expect(dayWord(now - 3 * 86_400_000, now)).toBe('24 Nov 2026');
+});
+
+test.each([
+  [1_000, 940, 'cached 94 %'],
+  [1_000, 0, ''],
+  [0, 0, ''],
+  [3, 1, 'cached 33 %'],
+])('of %d tokens in and %d of them cached the page says "%s"', (input, cached, expected) => {
+  expect(cachedWords({ input_tokens: input, cached_tokens: cached })).toBe(expected);
 });

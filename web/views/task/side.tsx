@@ -1,7 +1,7 @@
 import { isRecorded } from '../../data/source.ts';
 import { type TaskView, tasks } from '../../data/tasks.ts';
 import { chartOf, sceneAt } from '../../model/chart.ts';
-import { count, duration, money } from '../../model/format.ts';
+import { cachedWords, count, duration, money } from '../../model/format.ts';
 import { Icon, type IconName } from '../../parts/icon.tsx';
 import { TaskLine } from '../../parts/task-link.tsx';
 import { machinesPath } from '../../shell/router.ts';
@@ -76,15 +76,14 @@ const Usage = ({ task: { usage, attempt } }: { task: TaskView }) =>
             [
               ['Model calls', usage.model_calls],
               ['Tool calls', usage.tool_calls],
-              ['Tokens in', count(usage.input_tokens), usage.cached_tokens],
+              ['Tokens in', count(usage.input_tokens), cachedWords(usage)],
               ['Tokens out', count(usage.output_tokens)],
             ] as const
-          ).map(([name, value, cached = 0]) => (
+          ).map(([name, value, cached]) => (
             <tr key={name}>
               <td>{name}</td>
               <td class="number">
-                {value}
-                {cached > 0 && <span class="quiet"> {count(cached)} cached</span>}
+                {value} <span class="quiet">{cached}</span>
               </td>
             </tr>
           ))}

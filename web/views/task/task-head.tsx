@@ -3,7 +3,15 @@ import { workedMs } from '../../../src/http/worked-time.ts';
 import { now } from '../../data/now.ts';
 import { isRecorded } from '../../data/source.ts';
 import { type Activity, activities, type TaskView, tasks } from '../../data/tasks.ts';
-import { age, clock, count, dateAndTime, duration, money } from '../../model/format.ts';
+import {
+  age,
+  cachedWords,
+  clock,
+  count,
+  dateAndTime,
+  duration,
+  money,
+} from '../../model/format.ts';
 import { lookOf, whyOf } from '../../model/state.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { StatusPill } from '../../parts/status.tsx';
@@ -59,7 +67,8 @@ const Facts = ({
             {task.max_turns !== undefined && <span class="quiet"> of {task.max_turns}</span>}
           </Fact>
           <Fact name="Tokens">
-            {count(usage.input_tokens)} in, {count(usage.output_tokens)} out
+            {count(usage.input_tokens)} in, {count(usage.output_tokens)} out{' '}
+            <span class="quiet">{cachedWords(usage)}</span>
           </Fact>
           {usage.cost_usd !== undefined && <Fact name="Cost">{money(usage.cost_usd)}</Fact>}
         </>

@@ -38,10 +38,12 @@ export const tokensIn = (answer: unknown, meaning: UsageMeaning): TokensUsed | n
       cachedTokens: 0,
     };
   if (meaning !== 'cached_apart' || usage == null) return null;
-  const cached = usage.cachedReadTokens ?? 0;
+  const cachedTokens = usage.cachedReadTokens ?? 0;
+  const cacheWriteTokens = usage.cachedWriteTokens ?? 0;
   return {
-    inputTokens: (usage.inputTokens ?? 0) + cached + (usage.cachedWriteTokens ?? 0),
+    inputTokens: (usage.inputTokens ?? 0) + cachedTokens + cacheWriteTokens,
     outputTokens: usage.outputTokens ?? 0,
-    cachedTokens: cached,
+    cachedTokens,
+    cacheWriteTokens,
   };
 };

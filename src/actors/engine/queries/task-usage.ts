@@ -29,6 +29,7 @@ const addDay = (sum: UsageReport['total'], more: UsageDay): UsageReport['total']
     input_tokens: sum.input_tokens + more.input_tokens,
     output_tokens: sum.output_tokens + more.output_tokens,
     cached_tokens: sum.cached_tokens + more.cached_tokens,
+    cache_write_tokens: (sum.cache_write_tokens ?? 0) + (more.cache_write_tokens ?? 0) || undefined,
     ...(hasCost ? { cost_usd: (sum.cost_usd ?? 0) + (more.cost_usd ?? 0) } : {}),
   };
 };

@@ -37,7 +37,7 @@ export const dumpTables: readonly DumpTable[] = [
   table('counters', 'name value', [['name', '']]),
   table(
     'attempts',
-    'task_id attempt role status ended_at seconds model_calls tool_calls input_tokens output_tokens cached_tokens cost_usd owner',
+    'task_id attempt role status ended_at seconds model_calls tool_calls input_tokens output_tokens cached_tokens cache_write_tokens cost_usd owner',
     [
       ['task_id', ''],
       ['attempt', -1],
@@ -45,7 +45,7 @@ export const dumpTables: readonly DumpTable[] = [
   ),
   table(
     'usage_days',
-    'day role attempts complete failed cancelled seconds model_calls tool_calls input_tokens output_tokens cached_tokens cost_usd',
+    'day role attempts complete failed cancelled seconds model_calls tool_calls input_tokens output_tokens cached_tokens cache_write_tokens cost_usd',
     [
       ['day', ''],
       ['role', ''],

@@ -289,6 +289,11 @@ create trigger tasks_removed after delete on tasks referencing old table as coun
   for each statement execute function count_tasks();
 `;
 
+const cacheWrites = `
+alter table attempts add column cache_write_tokens bigint not null default 0;
+alter table usage_days add column cache_write_tokens bigint not null default 0;
+`;
+
 /** All of them, but that of the versions. */
 export const tableNames: readonly string[] = [
   ...[
@@ -320,4 +325,5 @@ export const migrations: readonly Migration[] = [
   { version: 10, name: 'spending', sql: spending },
   { version: 11, name: 'counted_together', sql: countedTogether },
   { version: 12, name: 'unhosted', sql: unhosted },
+  { version: 13, name: 'cache_writes', sql: cacheWrites },
 ];

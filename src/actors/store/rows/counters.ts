@@ -14,45 +14,49 @@ const zeroCounters: Counters = {
   callsFailed: 0,
   inputTokens: 0,
   outputTokens: 0,
+  cachedTokens: 0,
+  cacheWriteTokens: 0,
   executed: 0,
   executionSeconds: 0,
   durations: {},
 };
 
-const callSchema = z.looseObject({
-  ok: z.boolean(),
+const tokensSchema = z.looseObject({
   input_tokens: z.number().default(0),
   output_tokens: z.number().default(0),
+  cached_tokens: z.number().default(0),
+  cache_write_tokens: z.number().default(0),
 });
+const callSchema = tokensSchema.extend({ ok: z.boolean() });
 /** Assistants report usage instead of single calls. */
-const assistantUsageSchema = z.looseObject({
+const assistantUsageSchema = tokensSchema.extend({
   assistant: z.string().optional(),
   model_calls: z.number().default(0),
-  input_tokens: z.number().default(0),
-  output_tokens: z.number().default(0),
+});
+const withTokens = (counters: Counters, added: z.infer<typeof tokensSchema>): Counters => ({
+  ...counters,
+  inputTokens: counters.inputTokens + added.input_tokens,
+  outputTokens: counters.outputTokens + added.output_tokens,
+  cachedTokens: counters.cachedTokens + added.cached_tokens,
+  cacheWriteTokens: counters.cacheWriteTokens + added.cache_write_tokens,
 });
 const attemptEndSchema = z.looseObject({ execution_seconds: z.number().default(0) });
 
 const folds: Readonly<Record<string, (counters: Counters, data: unknown) => Counters>> = {
   api_call_complete: (counters, data) => {
-    const { ok, input_tokens, output_tokens } = callSchema.parse(data);
+    const call = callSchema.parse(data);
     return {
-      ...counters,
+      ...withTokens(counters, call),
       callsTotal: counters.callsTotal + 1,
-      callsFailed: counters.callsFailed + (ok ? 0 : 1),
-      inputTokens: counters.inputTokens + input_tokens,
-      outputTokens: counters.outputTokens + output_tokens,
+      callsFailed: counters.callsFailed + (call.ok ? 0 : 1),
     };
   },
   usage: (counters, data) => {
-    const { assistant, model_calls, input_tokens, output_tokens } =
-      assistantUsageSchema.parse(data);
-    if (assistant === undefined) return counters;
+    const used = assistantUsageSchema.parse(data);
+    if (used.assistant === undefined) return counters;
     return {
-      ...counters,
-      callsTotal: counters.callsTotal + model_calls,
-      inputTokens: counters.inputTokens + input_tokens,
-      outputTokens: counters.outputTokens + output_tokens,
+      ...withTokens(counters, used),
+      callsTotal: counters.callsTotal + used.model_calls,
     };
   },
   completed: (counters, data) => {

@@ -63,6 +63,7 @@ create table if not exists attempts (
   input_tokens integer not null,
   output_tokens integer not null,
   cached_tokens integer not null,
+  cache_write_tokens integer not null default 0,
   cost_usd real,
   owner text,
   primary key (task_id, attempt)
@@ -84,6 +85,7 @@ create table if not exists usage_days (
   input_tokens integer not null,
   output_tokens integer not null,
   cached_tokens integer not null,
+  cache_write_tokens integer not null default 0,
   cost_usd real,
   primary key (day, role)
 ) without rowid;

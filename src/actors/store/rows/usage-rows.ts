@@ -8,6 +8,7 @@ const savedUsageSchema = z.looseObject({
   input_tokens: z.number(),
   output_tokens: z.number(),
   cached_tokens: z.number(),
+  cache_write_tokens: z.number().optional(),
   cost_usd: z.number().optional(),
 });
 const usageEndSchema = z.looseObject({
@@ -49,6 +50,7 @@ const sumsOf = (row: Row): UsageSums => ({
   input_tokens: Number(row['input_tokens']),
   output_tokens: Number(row['output_tokens']),
   cached_tokens: Number(row['cached_tokens']),
+  cache_write_tokens: Number(row['cache_write_tokens']) || undefined,
   ...(row['cost_usd'] === null ? {} : { cost_usd: Number(row['cost_usd']) }),
 });
 const textColumn = (row: Row, column: string): string => String(row[column] ?? '');
@@ -77,7 +79,7 @@ export interface UsageRows {
 }
 
 const sumColumns =
-  'complete failed cancelled seconds model_calls tool_calls input_tokens output_tokens cached_tokens'.split(
+  'complete failed cancelled seconds model_calls tool_calls input_tokens output_tokens cached_tokens cache_write_tokens'.split(
     ' ',
   );
 
@@ -85,14 +87,14 @@ const sumColumns =
 export const createUsageRows = (db: Database): UsageRows => {
   const addAttempt = db.prepare(
     `insert into attempts (task_id, attempt, role, status, ended_at, seconds, model_calls,
-       tool_calls, input_tokens, output_tokens, cached_tokens, cost_usd, owner)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       tool_calls, input_tokens, output_tokens, cached_tokens, cache_write_tokens, cost_usd, owner)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const hasEnded = db.prepare('select 1 as one from attempts where task_id = ? and attempt = ?');
   const addDay = db.prepare(
     `insert into usage_days (day, role, attempts, complete, failed, cancelled, seconds, model_calls,
-       tool_calls, input_tokens, output_tokens, cached_tokens, cost_usd)
-     values (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       tool_calls, input_tokens, output_tokens, cached_tokens, cache_write_tokens, cost_usd)
+     values (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
      on conflict (day, role) do update set attempts = usage_days.attempts + 1,
        ${sumColumns.map((column) => `${column} = usage_days.${column} + excluded.${column}`).join(', ')},
        cost_usd = case when usage_days.cost_usd is null then excluded.cost_usd
@@ -114,6 +116,7 @@ export const createUsageRows = (db: Database): UsageRows => {
       usage.input_tokens,
       usage.output_tokens,
       usage.cached_tokens,
+      usage.cache_write_tokens ?? 0,
       usage.cost_usd ?? null,
     ];
     yield* addAttempt.send(

@@ -63,6 +63,13 @@ export const price = z.strictObject({
     .nonnegative()
     .optional()
     .describe('USD per million cached input tokens; unset: the price of input'),
+  cache_write_per_million: z
+    .number()
+    .nonnegative()
+    .optional()
+    .describe(
+      'USD per million input tokens that are written to the cache; unset: the price of input',
+    ),
   output_per_million: z.number().nonnegative().describe('USD per million output tokens'),
 });
 
