@@ -121,6 +121,8 @@ export interface Task {
     readonly output_tokens: number;
     /** input tokens that the provider had cached */
     readonly cached_tokens: number;
+    /** input tokens that the provider wrote to its cache; absent where none */
+    readonly cache_write_tokens?: number | undefined;
     /** calls of the model */
     readonly model_calls: number;
     /** calls of tools */
@@ -227,6 +229,8 @@ export interface Task {
     readonly output_tokens: number;
     /** input tokens that the provider had cached */
     readonly cached_tokens: number;
+    /** input tokens that the provider wrote to its cache; absent where none */
+    readonly cache_write_tokens?: number | undefined;
     /** cost in USD; absent where unknown */
     readonly cost_usd?: number | undefined;
     /** when its work was merged; absent: it was not */
@@ -684,6 +688,7 @@ export interface Methods {
         readonly input_tokens: number;
         readonly output_tokens: number;
         readonly cached_tokens: number;
+        readonly cache_write_tokens?: number | undefined;
         readonly cost_usd?: number | undefined;
         readonly day: string;
         readonly role: string;
@@ -699,6 +704,7 @@ export interface Methods {
         readonly input_tokens: number;
         readonly output_tokens: number;
         readonly cached_tokens: number;
+        readonly cache_write_tokens?: number | undefined;
         readonly cost_usd?: number | undefined;
       };
       /** by every call of a model today and this month (UTC), also of attempts not yet over */

@@ -1,7 +1,7 @@
 import { isRecorded } from '../../data/source.ts';
 import { type TaskView, tasks } from '../../data/tasks.ts';
 import { chartOf, sceneAt } from '../../model/chart.ts';
-import { cachedWords, count, duration, money } from '../../model/format.ts';
+import { count, duration, money } from '../../model/format.ts';
 import { Icon, type IconName } from '../../parts/icon.tsx';
 import { TaskLine } from '../../parts/task-link.tsx';
 import { machinesPath } from '../../shell/router.ts';
@@ -76,15 +76,13 @@ const Usage = ({ task: { usage, attempt } }: { task: TaskView }) =>
             [
               ['Model calls', usage.model_calls],
               ['Tool calls', usage.tool_calls],
-              ['Tokens in', count(usage.input_tokens), cachedWords(usage)],
+              ['Tokens in', count(usage.input_tokens)],
               ['Tokens out', count(usage.output_tokens)],
             ] as const
-          ).map(([name, value, cached]) => (
+          ).map(([name, value]) => (
             <tr key={name}>
               <td>{name}</td>
-              <td class="number">
-                {value} <span class="quiet">{cached}</span>
-              </td>
+              <td class="number">{value}</td>
             </tr>
           ))}
         </tbody>
