@@ -143,7 +143,7 @@ export const openSystem = async (
       maxTokens: 100,
       contextWindow: null,
       defaultModel: 'scripted',
-      credentialVariable: () => 'OPENAI_API_KEY',
+      placeOf: (model) => ({ model, baseUrl: null, variable: 'OPENAI_API_KEY' }),
       ...options,
     },
     {

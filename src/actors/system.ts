@@ -155,7 +155,7 @@ const createParts = (
   const agentActor = (key: string) => supervisor.snapshot().children[key];
   const returnSlot = (taskId: TaskId): void => supervisor.send({ type: 'slot.returned', taskId });
   const host = createTaskHost({ root, tracker, store, journal, agentActor, returnSlot, now });
-  const backends = createBackendSelector({ settings, selectModel, assistants });
+  const backends = createBackendSelector({ settings, selectModel, assistants, log });
   const budgets = createBudgets({ store, settings, backends, flush: journal.flush, now });
   const attempts = createAttempts({
     ports,

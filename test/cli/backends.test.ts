@@ -37,6 +37,36 @@ test('without a key, a codex that is logged in does the work, and banner, doctor
   expect(runsIn(project.root)).toHaveLength(1);
 });
 
+test.each([
+  [
+    {},
+    {
+      status: 'ok',
+      detail: expect.stringMatching(/^gpt-5\.1: \$1\.25 in, \$10 out .*genai-prices /),
+    },
+  ],
+  [
+    { prices: { 'gpt-5.1': { input_per_million: 3, output_per_million: 4 } } },
+    { status: 'ok', detail: 'gpt-5.1: $3 in, $4 out for a million tokens, by api.prices' },
+  ],
+  [
+    { provider_model: 'my-model' },
+    {
+      status: 'note',
+      detail: expect.stringMatching(/^my-model: not known, so .*api\.prices\."my-model"/),
+    },
+  ],
+])('with %j doctor says what the model costs, and how it knows', async (api, expected) => {
+  const project = openProject({ ...plain, api: { backend: 'builtin', ...api } });
+
+  const { out } = await project.agentWith({ OPENAI_API_KEY: 'none' }, 'doctor', '--json');
+
+  const { checks } = JSON.parse(out) as { checks: readonly { check: string }[] };
+  expect(checks.filter(({ check }) => check === 'price')).toEqual([
+    { check: 'price', ...expected },
+  ]);
+});
+
 test('a codex that is not logged in is no credential, and the refusal names what is', async () => {
   const project = openProject({ ...plain, api: passed });
   const env = { PATH: pathWith('codex', 'claude'), FAKE_LOGGED_IN: '' };

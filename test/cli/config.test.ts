@@ -146,11 +146,26 @@ test.each<[string, object, string]>([
   ],
   [
     'a limit of cost without a price',
-    { agent: { max_cost_usd: 1 } },
-    'max_cost_usd: the engineer runs gpt-5.1, whose price',
+    { agent: { max_cost_usd: 1 }, api: { provider_model: 'my-model' } },
+    'max_cost_usd: the engineer runs my-model, whose price is not known',
   ],
 ])('%s is refused before the server starts', (_, config, message) => {
   expect(() => settingsFrom(load(config), '/')).toThrow(message);
+});
+
+test.each<[string, object]>([
+  ['a known model', {}],
+  ['a known model that codex runs', { backend: 'codex', provider_model: 'gpt-5.1' }],
+])('a limit of cost needs no price for %s', (_, api) => {
+  const roles = { engineer: { model: 'gpt-5-mini' }, tester: { model: 'o3' } };
+  const config = { agent: { max_cost_usd: 1 }, budget: { day_usd: 5 }, api, roles };
+  const others = Object.fromEntries(
+    ['architect', 'reviewer', 'product-manager'].map((role) => [role, { model: 'gpt-4.1' }]),
+  );
+
+  expect(() =>
+    settingsFrom(load({ ...config, roles: { ...others, ...roles } }), '/'),
+  ).not.toThrow();
 });
 
 test('doctor finds what would prevent the server from starting', async () => {

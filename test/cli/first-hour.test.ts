@@ -36,7 +36,7 @@ test('advice that is pasted as it is says what to put in place of its placeholde
 });
 
 test('a limit without a price is named as the whole key', async () => {
-  const { agent } = openProject({ api: { backend: 'builtin', prices: {} } });
+  const { agent } = openProject({ api: { backend: 'builtin', provider_model: 'my-model' } });
 
   const attempt = await agent('config', 'set', 'agent.max_cost_usd', '5');
   const role = await agent('config', 'set', 'roles.tester.max_cost_usd', '5');

@@ -80,7 +80,10 @@ test.each<[NodeJS.ProcessEnv, object, string]>([
   [{ ANTHROPIC_API_KEY: 'k' }, { api: { provider_model: 'sonnet' } }, 'sonnet'],
   [{ ANTHROPIC_API_KEY: 'k' }, own, 'gpt-5.1'],
 ])('with %o and %o agents use %s', (env, given, model) => {
-  const loaded = { config: configSchema.parse(given), file: '', files: [], layers: [] };
+  const loaded = {
+    ...{ config: configSchema.parse(given), file: '', files: [], layers: [] },
+    ...{ named: null, fileChosen: false, portChosen: false },
+  };
 
   expect(withChosenModel(loaded, env).config.api.provider_model).toBe(model);
 });

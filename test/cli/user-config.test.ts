@@ -133,16 +133,14 @@ test('config set and get take a group of keys', async () => {
 const priced = '{"input_per_million":1.25,"output_per_million":10}';
 
 test('config set refuses what a server would refuse, with the code of its start, and writes nothing', async () => {
-  const { agentWith } = openProject({ api: { provider_model: 'gpt-5.1' } });
+  const { agentWith } = openProject({ api: { provider_model: 'our-5.1' } });
   const home = { XDG_CONFIG_HOME: temporaryFolder() };
   const config = (...words: string[]) => agentWith(home, 'config', ...words);
   const file = (await config('path')).out.trim();
 
   expect(await config('set', 'agent.max_cost_usd', '5')).toMatchObject({
     code: 78,
-    err: expect.stringMatching(
-      /nothing was written: .*gpt-5\.1, whose price is not in api\.prices/,
-    ),
+    err: expect.stringMatching(/nothing was written: .*our-5\.1, whose price is not known/),
   });
   expect(existsSync(file)).toBe(false);
   expect(await config('set', 'roles.__proto__.network', 'true')).toMatchObject({
@@ -150,25 +148,25 @@ test('config set refuses what a server would refuse, with the code of its start,
     err: expect.stringContaining('nothing was written: __proto__ cannot be the name of a key'),
   });
   expect(existsSync(file)).toBe(false);
-  expect(await config('set', 'api.prices."gpt-5.1".output_per_million', '10')).toMatchObject({
+  expect(await config('set', 'api.prices."our-5.1".output_per_million', '10')).toMatchObject({
     code: 78,
     err: expect.stringContaining('input_per_million'),
   });
-  expect(await config('set', 'api.prices."gpt-5.1', priced)).toMatchObject({ code: 2 });
+  expect(await config('set', 'api.prices."our-5.1', priced)).toMatchObject({ code: 2 });
   expect(existsSync(file)).toBe(false);
 
   // The dots in the name of a model need no quotes.
-  expect(await config('set', 'api.prices.gpt-5.1', priced)).toMatchObject({ code: 0 });
-  expect((await config('get', 'api.prices.gpt-5.1.output_per_million')).out).toBe('10\n');
+  expect(await config('set', 'api.prices.our-5.1', priced)).toMatchObject({ code: 0 });
+  expect((await config('get', 'api.prices.our-5.1.output_per_million')).out).toBe('10\n');
   expect(await config('set', 'agent.max_cost_usd', '5')).toMatchObject({ code: 0 });
-  expect(await config('set', 'api.prices."gpt-5.1".output_per_million', '11')).toMatchObject({
+  expect(await config('set', 'api.prices."our-5.1".output_per_million', '11')).toMatchObject({
     code: 0,
   });
-  expect((await config('get', 'api.prices."gpt-5.1".output_per_million')).out).toBe('11\n');
-  expect(await config('unset', 'api.prices."gpt-5.1"')).toMatchObject({ code: 78 });
+  expect((await config('get', 'api.prices."our-5.1".output_per_million')).out).toBe('11\n');
+  expect(await config('unset', 'api.prices."our-5.1"')).toMatchObject({ code: 78 });
   expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({
     agent: { max_cost_usd: 5 },
-    api: { prices: { 'gpt-5.1': { ...JSON.parse(priced), output_per_million: 11 } } },
+    api: { prices: { 'our-5.1': { ...JSON.parse(priced), output_per_million: 11 } } },
   });
 });
 

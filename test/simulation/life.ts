@@ -109,13 +109,13 @@ const settingsFor = (plan: Plan): Settings => {
     defaultAnswer: null,
     defaultDecision: null,
     prices: {},
+    placeOf: (model) => ({ model, baseUrl: null, variable: 'OPENAI_API_KEY' }),
     mcpServers: [],
     maxRetries: plan.maxRetries,
     maxModelRetries: plan.maxModelRetries,
     maxTokens: 1_000,
     contextWindow: null,
     defaultModel: 'simulated',
-    credentialVariable: () => 'OPENAI_API_KEY',
   };
 };
 

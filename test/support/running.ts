@@ -160,13 +160,13 @@ export const bareSettings = (
   defaultAnswer: null,
   defaultDecision: null,
   prices: {},
+  placeOf: (model) => ({ model, baseUrl: null, variable: 'OPENAI_API_KEY' }),
   mcpServers: [],
   maxRetries: 0,
   maxModelRetries: 0,
   maxTokens: 1_000,
   contextWindow: null,
   defaultModel: 'scripted',
-  credentialVariable: () => 'OPENAI_API_KEY',
   ...options,
 });
 

@@ -7,6 +7,8 @@ export interface Price {
   /** Absent: as input. */
   readonly cacheWrite?: number | undefined;
   readonly output: number;
+  /** The price of a call with more tokens in. */
+  readonly above?: { readonly tokens: number; readonly price: Price } | undefined;
 }
 
 const usualCharactersPerToken = 4;
@@ -25,10 +27,12 @@ export const estimatedUsage = (
 
 const million = 1_000_000;
 
-/** USD; null where the price is not configured. */
+/** USD; null where the price is not known. */
 export const costOf = (price: Price | undefined, usage: ModelUsage): number | null => {
   if (price === undefined) return null;
   const { inputTokens, outputTokens, cachedTokens, cacheWriteTokens = 0 } = usage;
+  if (price.above !== undefined && inputTokens > price.above.tokens)
+    return costOf(price.above.price, usage);
   const cached = Math.min(cachedTokens, inputTokens);
   const written = Math.min(cacheWriteTokens, inputTokens - cached);
   const total =

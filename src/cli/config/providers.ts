@@ -1,4 +1,5 @@
 import { readRegular } from '../../actors/files/regular-file.ts';
+import type { AskedPlace } from '../../actors/engine/attempts/settings.ts';
 import type { AiSdkOptions } from '../../actors/model/ai-sdk.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { LoadedConfig } from './config.ts';
@@ -163,11 +164,16 @@ export const providerSecrets = (config: Config, env: NodeJS.ProcessEnv): readonl
     ];
   });
 
-/** The variable that would hold the key for a model. */
-export const variableOf = (config: Config, requested: string): string => {
-  const { variables } = placeOfModel(config, requested, {}, () => null).provider;
-  return variables[0] ?? 'OPENAI_API_KEY';
+/** Who has a model, as the configuration alone says it. */
+export const askedPlace = (config: Config, requested: string): AskedPlace => {
+  const { provider, model } = placeOfModel(config, requested, {}, () => null);
+  const { baseURL, variables } = provider;
+  return { model, baseUrl: baseURL, variable: variables[0] ?? 'OPENAI_API_KEY' };
 };
+
+/** The variable that would hold the key for a model. */
+export const variableOf = (config: Config, requested: string): string =>
+  askedPlace(config, requested).variable;
 
 /**
  * Names the model that agents use after the provider whose key is there, where the configuration

@@ -1,6 +1,7 @@
 import { acpAgent } from '../../actors/assistants/acp/known-agents.ts';
 import type { RoleSettings, Settings } from '../../actors/engine/attempts/settings.ts';
 import type { Price } from '../../actors/model/price.ts';
+import { priceForAssistant, priceOf } from '../../actors/model/price-table.ts';
 import type { A2aRules } from '../../http/a2a/versions.ts';
 import { isAssistantName } from '../../machines/agent/agent-context.ts';
 import { budgetNames } from '../../machines/agent/budget.ts';
@@ -12,7 +13,7 @@ import { shippedRoles } from '../roles/shipped-roles.ts';
 import { effectiveCap, type LoadedConfig } from './config.ts';
 import { ConfigError } from './config-error.ts';
 import { mcpServersFrom, mcpServersOf } from './mcp-servers.ts';
-import { variableOf } from './providers.ts';
+import { askedPlace } from './providers.ts';
 import type { Config } from './schema/config-schema.ts';
 
 const roleFrom = (loaded: LoadedConfig, role: Role): RoleSettings => {
@@ -41,7 +42,7 @@ const roleFrom = (loaded: LoadedConfig, role: Role): RoleSettings => {
   };
 };
 
-const priceFrom = (given: Config['api']['prices'][string]): Price => ({
+export const priceFrom = (given: Config['api']['prices'][string]): Price => ({
   input: given.input_per_million,
   cachedInput: given.cached_input_per_million ?? given.input_per_million,
   cacheWrite: given.cache_write_per_million,
@@ -76,28 +77,32 @@ const requireHeld = ({ roles: own, backend }: Settings, required: boolean): void
       );
 };
 
+/** The first limit of cost that holds for a role, by its key. */
+const costLimitOf = (
+  { maxCostUsd, budgets }: Settings,
+  { role, maxCostUsd: own }: RoleSettings,
+): string | null => {
+  if (own !== null) return `roles.${role}.max_cost_usd`;
+  if (maxCostUsd !== null) return 'agent.max_cost_usd';
+  const budget = budgetNames.find((name) => budgets[`${name}Usd`] !== null);
+  return budget === undefined ? null : `budget.${budget}_usd`;
+};
+
 /** A cost limit needs a price. Without this check, only a run would reveal the gap. */
 const requirePrices = (settings: Settings, scripted: boolean, acpReportsCost: boolean): void => {
   if (scripted) return;
-  const { prices, defaultModel, maxCostUsd, budgets } = settings;
-  const budget = budgetNames.find((name) => budgets[`${name}Usd`] !== null);
   for (const own of Object.values(settings.roles)) {
     const backend = own.backend ?? settings.backend;
     // An assistant that reports its cost needs no price.
     if (backend === 'claude' || backend === 'scripted') continue;
     if (backend === 'acp' && acpReportsCost) continue;
-    const model = own.model ?? (isAssistantName(backend) ? backend : defaultModel);
-    const limit =
-      own.maxCostUsd !== null
-        ? `roles.${own.role}.max_cost_usd`
-        : maxCostUsd !== null
-          ? 'agent.max_cost_usd'
-          : budget === undefined
-            ? null
-            : `budget.${budget}_usd`;
-    if (limit !== null && prices[model] === undefined && model !== 'scripted')
+    const model = own.model ?? (isAssistantName(backend) ? backend : settings.defaultModel);
+    const limit = costLimitOf(settings, own);
+    if (limit === null || model === 'scripted') continue;
+    const price = (isAssistantName(backend) ? priceForAssistant : priceOf)(settings, model);
+    if (price === undefined)
       throw new ConfigError(
-        `${limit}: the ${own.role} runs ${model}, whose price is not in api.prices; set it: agent config set 'api.prices."${model}"' '{"input_per_million": <usd>, "output_per_million": <usd>}'`,
+        `${limit}: the ${own.role} runs ${model}, whose price is not known; set it: agent config set 'api.prices."${model}"' '{"input_per_million": <usd>, "output_per_million": <usd>}'`,
       );
   }
 };
@@ -165,7 +170,7 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
       Object.entries(api.prices).map(([model, price]) => [model, priceFrom(price)]),
     ),
     mcpServers: mcpServersFrom(loaded.config.mcp, projectRoot),
-    credentialVariable: (model) => variableOf(loaded.config, model),
+    placeOf: (model) => askedPlace(loaded.config, model),
   };
 };
 

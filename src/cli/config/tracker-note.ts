@@ -69,24 +69,28 @@ export const withTrackerNote = async (
 };
 
 /** The limits that hold where none of cost is set. Null: one is, or nothing is paid. */
-export const limitsNote = (
-  { agent, api, budget, roles, server }: Config,
-  args: object,
-): string | null => {
+const limitsNote = async (config: Config, args: object): Promise<string | null> => {
+  const { agent, api, budget, roles, server } = config;
   const { model, 'max-cost': maxCost }: { readonly [flag: string]: unknown } = { ...args };
   const limits = [
     ...[maxCost, agent.max_cost_usd, budget.run_usd, budget.day_usd, budget.month_usd],
     ...Object.values(roles).map((own) => own?.max_cost_usd),
   ];
   const name = typeof model === 'string' ? model : api.provider_model;
+  // Loaded only where it is needed: the table takes 50 ms.
+  const [{ askedPlace }, { tablePrice }] = await Promise.all([
+    import('./providers.ts'),
+    import('../../actors/model/price-table.ts'),
+  ]);
   const price = api.prices[name];
+  const place = askedPlace(config, name);
   const isFree =
     [model, api.backend, name].includes('scripted') ||
     (price?.input_per_million === 0 && price.output_per_million === 0);
   if (isFree || limits.some((limit) => limit !== undefined)) return null;
   const tokens = agent.max_tokens_total.toLocaleString('en');
   const priceFirst =
-    price === undefined
+    price === undefined && tablePrice(place.model, place.baseUrl) === undefined
       ? `agent config set 'api.prices."${name}"' '{"input_per_million": <usd>, "output_per_million": <usd>}', then `
       : '';
   return `note: no limit of cost is set; an attempt ends after ${agent.max_turns} turns, ${tokens} tokens or its time limit, and ${server.max_concurrent_agents} run at once. To limit the cost: ${priceFirst}agent config set budget.day_usd <usd>, or --max-cost <usd>`;
@@ -118,7 +122,7 @@ export const withLimitsNote = (
   const note = async (): Promise<void> => {
     if (isNoted(project, 'limitsNoted')) return;
     const config = await configOfServer(project).catch(() => null);
-    const text = config === null ? null : limitsNote(config, args);
+    const text = config === null ? null : await limitsNote(config, args);
     if (text === null) return;
     say(text);
     remember(project, 'limitsNoted');

@@ -21,7 +21,7 @@ export const limitKeys = {
     .max(86_400)
     .optional()
     .describe('time limit of one attempt; unset: the limit of the role'),
-  max_cost_usd: usd.optional().describe('cost of one attempt in USD; needs api.prices'),
+  max_cost_usd: usd.optional().describe('cost of one attempt in USD; the price must be known'),
 };
 
 const roleLimits = {

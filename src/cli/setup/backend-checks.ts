@@ -1,9 +1,11 @@
 import type { Assistants } from '../../actors/assistants/assistants.ts';
+import { priceTable, tablePrice } from '../../actors/model/price-table.ts';
 import { childEnvironment } from '../../actors/process/run-command.ts';
 import { isAssistantName } from '../../machines/agent/agent-context.ts';
 import type { LoadedConfig } from '../config/config.ts';
-import { placeOfModel, withChosenModel } from '../config/providers.ts';
+import { askedPlace, placeOfModel, withChosenModel } from '../config/providers.ts';
 import type { Config } from '../config/schema/config-schema.ts';
+import { priceFrom } from '../config/settings.ts';
 import { assistantsFor, takeCredentials } from '../server/assistants.ts';
 import { modelNote, modelsFor } from '../server/models.ts';
 
@@ -25,6 +27,24 @@ const roleChecks = ({ roles }: Config, assistants: Assistants): readonly Check[]
     ];
   });
 
+const priceChecks = (config: Config, models: ReadonlySet<string>): readonly Check[] =>
+  [...models].map((model) => {
+    const given = config.api.prices[model];
+    const { model: name, baseUrl } = askedPlace(config, model);
+    const price = given === undefined ? tablePrice(name, baseUrl) : priceFrom(given);
+    return price === undefined
+      ? {
+          check: 'price',
+          status: 'note',
+          detail: `${model}: not known, so no cost is counted and no limit of cost can be kept; set it: agent config set 'api.prices."${model}"' '{"input_per_million": <usd>, "output_per_million": <usd>}'`,
+        }
+      : {
+          check: 'price',
+          status: 'ok',
+          detail: `${model}: $${price.input} in, $${price.output} out for a million tokens, by ${given === undefined ? priceTable : 'api.prices'}`,
+        };
+  });
+
 /** Reports the backend that a server would choose now, and why. */
 export const backendChecks = async (
   loaded: LoadedConfig,
@@ -39,7 +59,7 @@ export const backendChecks = async (
   const assistants = assistantsFor(config, { credentials, environment, env });
   const parts = { selectModel: modelsFor(chosen, variables), assistants };
   if (!modelNote(config, parts).ok) await assistants.checkLogins();
-  const { ok, detail } = modelNote(config, parts);
+  const { ok, detail, assistant } = modelNote(config, parts);
   const scripted = config.api.backend === 'scripted';
   const { key, provider } = placeOfModel(config, config.api.provider_model, variables);
   const variable = provider.variables.find((name) => variables[name]);
@@ -47,9 +67,17 @@ export const backendChecks = async (
     ok && key !== null && !scripted && !isAssistantName(config.api.backend)
       ? `; ${provider.keyFile ?? (variable === undefined ? 'it needs no key' : `${variable} is set`)}`
       : '';
+  const paid = new Set(
+    Object.values(config.roles).flatMap(({ backend = config.api.backend, model } = {}) =>
+      model === undefined || isAssistantName(backend) ? [] : [model],
+    ),
+  );
+  if (assistant === undefined) paid.add(config.api.provider_model);
+  paid.delete('scripted');
   const status = scripted ? 'note' : ok ? 'ok' : 'problem';
   return [
     { check: 'model', status, detail: `${detail.replace(/^none: /, '')}${why}` },
     ...roleChecks(config, assistants),
+    ...(scripted ? [] : priceChecks(config, paid)),
   ];
 };

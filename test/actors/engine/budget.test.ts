@@ -60,6 +60,22 @@ test('an attempt ends at its limit of cost, and says what it cost', async () => 
   });
 });
 
+test('a model without a price is named in the log once', async () => {
+  const server = await startServer({ model: endless, options: { maxTurns: 2 } });
+  const { task_id } = (await server.call('create', { description: 'unpriced' })).result;
+
+  await server.call('execute', { task_id, role: 'engineer' });
+  await untilStatus(server, task_id, 'failed');
+
+  const named = server.logged.filter(({ message }) => message.includes('is not known'));
+  expect(named).toEqual([
+    {
+      message: expect.stringMatching(/^the price of a model .*; set it in api\.prices$/),
+      facts: { model: 'scripted' },
+    },
+  ]);
+});
+
 test('a limit of cost that cannot be kept is refused, and nothing begins', async () => {
   const server = await startServer({ model: endless });
   const { task_id } = (await server.call('create', { description: 'unpriced' })).result;

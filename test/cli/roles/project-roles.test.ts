@@ -132,8 +132,8 @@ test.each<[string, string, object, string]>([
   [
     'a limit that nobody can keep',
     'limits: { max_cost_usd: 1 }',
-    {},
-    'the tester runs gpt-5.1, whose price is not in api.prices',
+    { api: { backend: 'builtin', provider_model: 'my-model' } },
+    'the tester runs my-model, whose price is not known',
   ],
   ['no end', 'tools: [read]', {}, 'tools: must include finish'],
 ])(

@@ -39,6 +39,7 @@ import { type AgentTurns, createAgentTurns } from '../../agent/turns.ts';
 import { type EventType, entry } from '../../journal/event-types.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { costOf } from '../../model/price.ts';
+import { priceForAssistant } from '../../model/price-table.ts';
 import { createEgresses, type Egresses } from '../../network/egress.ts';
 import type { Endpoint } from '../../network/proxy.ts';
 import { attemptVariable } from '../../process/orphans.ts';
@@ -346,7 +347,7 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
     run: {
       emit,
       report: (key, event) => options.tellAgent(key, { ...event, at: now() }),
-      costOf: (model, used) => costOf(settings().prices[model ?? ''], used),
+      costOf: (model, used) => costOf(priceForAssistant(settings(), model ?? ''), used),
       budgetRefusal: ({ options: run, role }) => options.budgets.refusal(run, role),
       leftUsd: ({ options: run }) => options.budgets.leftUsd(run),
       now,

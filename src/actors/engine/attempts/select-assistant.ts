@@ -4,6 +4,7 @@ import type { Finding, Role, RunOptions } from '../../../machines/task.ts';
 import type { Assistants } from '../../assistants/assistants.ts';
 import type { Model } from '../../model/port.ts';
 import type { Price } from '../../model/price.ts';
+import { priceForAssistant, priceOf } from '../../model/price-table.ts';
 import { modelNameFor, type Settings } from './settings.ts';
 
 type SelectedBackend =
@@ -87,9 +88,9 @@ type MissingCredential = Pick<
 
 export const missingFor = (
   chosen: SelectedBackend,
-  { credentialVariable }: Pick<Settings, 'credentialVariable'>,
+  { placeOf }: Pick<Settings, 'placeOf'>,
 ): MissingCredential => {
-  const missing = { missingCredential: credentialVariable(chosen.name), credentialRemedy };
+  const missing = { missingCredential: placeOf(chosen.name).variable, credentialRemedy };
   if (chosen.backend === 'builtin')
     return chosen.model === null ? missing : { missingCredential: null };
   return chosen.problem === null
@@ -118,6 +119,7 @@ export interface BackendSelectorPorts {
   readonly settings: () => Settings;
   readonly selectModel: (requested: string) => Model | null;
   readonly assistants: Assistants;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
 const free: Price = { input: 0, cachedInput: 0, output: 0 };
@@ -126,9 +128,11 @@ export const createBackendSelector = ({
   settings,
   selectModel,
   assistants,
+  log,
 }: BackendSelectorPorts): BackendSelector => {
-  const priceOf = (model: Model | null, name: string): Price | undefined =>
-    model === null || model.disclaimer === null ? settings().prices[name] : free;
+  const priceAt = (model: Model | null, name: string): Price | undefined =>
+    model === null || model.disclaimer === null ? priceOf(settings(), name) : free;
+  const unknown = new Set<string>();
   const requestedFor = (options: RunOptions, role: Role): string =>
     settings().roles[role].backend === 'scripted'
       ? 'scripted'
@@ -144,9 +148,9 @@ export const createBackendSelector = ({
   const unknownPriceOf = (chosen: SelectedBackend): string | null => {
     const isKnown =
       chosen.backend === 'builtin'
-        ? chosen.model === null || priceOf(chosen.model, chosen.name) !== undefined
+        ? chosen.model === null || priceAt(chosen.model, chosen.name) !== undefined
         : assistants.of(chosen.backend)?.reportsCost === true ||
-          settings().prices[chosen.model ?? ''] !== undefined;
+          priceForAssistant(settings(), chosen.model ?? '') !== undefined;
     return isKnown
       ? null
       : `the price of ${chosen.name} is not known, so no limit of cost and no budget can be kept; set it in api.prices`;
@@ -158,12 +162,19 @@ export const createBackendSelector = ({
     requireModel: ({ options, role }) => {
       const requested = requestedFor(options, role);
       const model = selectModel(requested);
-      if (model === null) throw new Error(`${settings().credentialVariable(requested)} is not set`);
+      if (model === null) throw new Error(`${settings().placeOf(requested).variable} is not set`);
       return { model, name: model.disclaimer === null ? requested : model.name };
     },
     priceFor: ({ options, role }) => {
       const requested = requestedFor(options, role);
-      return priceOf(selectModel(requested), requested);
+      const price = priceAt(selectModel(requested), requested);
+      if (price === undefined && !unknown.has(requested)) {
+        unknown.add(requested);
+        log('the price of a model is not known, so its cost is not counted; set it in api.prices', {
+          model: requested,
+        });
+      }
+      return price;
     },
     unknownPrice: (run, role) => unknownPriceOf(now(run, role)),
     requireCost: async (run, role) => {

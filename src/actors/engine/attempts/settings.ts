@@ -58,6 +58,15 @@ export interface MergeSettings {
 }
 
 /** Values from the configuration; replaced as a whole while the server runs. */
+export interface AskedPlace {
+  /** As its provider calls it. */
+  readonly model: string;
+  /** Null: anywhere. */
+  readonly baseUrl: string | null;
+  /** The variable that holds the key. */
+  readonly variable: string;
+}
+
 export interface Settings {
   readonly projectRoot: string;
   /** The lease of a server; read at its start. */
@@ -106,11 +115,12 @@ export interface Settings {
   /** Context size in tokens; null: as known for each model. */
   readonly contextWindow: number | null;
   readonly defaultModel: string;
+  /** By the user, before those of the price table. */
   readonly prices: Readonly<Record<string, Price>>;
+  /** Where a model of our own loop answers. */
+  readonly placeOf: (model: string) => AskedPlace;
   /** The user's servers of the Model Context Protocol. */
   readonly mcpServers: readonly McpServer[];
-  /** Name of the provider's key variable. */
-  readonly credentialVariable: (model: string) => string;
 }
 
 type NetworkSettings = Pick<Settings, 'roles' | 'network' | 'allowTaskNetwork' | 'setup'>;

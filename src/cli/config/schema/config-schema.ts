@@ -159,7 +159,9 @@ export const configSections = z.strictObject({
       prices: z
         .record(z.string().min(1), price)
         .default({})
-        .describe('prices by model name; needed for max_cost_usd'),
+        .describe(
+          'prices by model name, before those that come with the package; a model that neither has needs one for limits of cost',
+        ),
       backend: backend
         .default('auto')
         .describe(
@@ -272,17 +274,17 @@ export const configSections = z.strictObject({
       run_usd: usd
         .optional()
         .describe(
-          'cost of one run in USD: of one task, or of all tasks of one agent run; needs api.prices',
+          'cost of one run in USD: of one task, or of all tasks of one agent run; the price must be known',
         ),
       day_usd: usd
         .optional()
         .describe(
-          'cost of a day (UTC) in USD, of all servers of a store together; needs api.prices',
+          'cost of a day (UTC) in USD, of all servers of a store together; the price must be known',
         ),
       month_usd: usd
         .optional()
         .describe(
-          'cost of a month (UTC) in USD, of all servers of a store together; needs api.prices',
+          'cost of a month (UTC) in USD, of all servers of a store together; the price must be known',
         ),
     })
     .prefault({}),
