@@ -20,7 +20,9 @@ export interface Assembly<Chunk> {
 }
 
 /** Replaces missing and doubled ids, so that every call gets exactly one result. */
-const withOwnIds = (calls: readonly ToolCall[]): readonly ToolCall[] => {
+export const withOwnIds = <Call extends { readonly id: string }>(
+  calls: readonly Call[],
+): readonly Call[] => {
   const seen = new Set<string>();
   return calls.map((call, index) => {
     const id = call.id === '' || seen.has(call.id) ? `call_${index}_${seen.size}` : call.id;

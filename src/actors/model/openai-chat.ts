@@ -6,8 +6,9 @@ import type {
 import type { CompletionUsage } from 'openai/resources/completions';
 import { isJsonObject, type JsonObject, parseJson } from '../../machines/json.ts';
 import { type Compat, defaultCompat, maxTokensFieldAt } from './compat.ts';
-import { type Assembly, cacheWritesIn, callsInOrder, validCount } from './openai-assembly.ts';
+import { type Assembly, cacheWritesIn, validCount, withOwnIds } from './openai-assembly.ts';
 import { createOpenAiCall, hostOf, keyHeader, type ProviderOptions } from './openai-call.ts';
+import { createChatCalls } from './openai-chat-calls.ts';
 import type { Model, ModelMessage, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 import { type ReasoningField, reasoningFields, thoughtsFor } from './reasoning.ts';
 
@@ -104,16 +105,17 @@ const encodeChatMessage = (
     const named = toolResultName ? { name: message.tool } : {};
     return { role: 'tool', tool_call_id: message.callId, content: message.text, ...named };
   }
+  const thinking = thoughtsFor(message.reasoning, 'chat', model);
   const calls = message.calls.map(({ id, tool, arguments: text }) => ({
+    ...thinking?.extras?.[id],
     id,
     type: 'function' as const,
     function: { name: tool, arguments: text },
   }));
-  const thinking = thoughtsFor(message.reasoning, 'chat', model);
   return {
     role: 'assistant',
     content: message.text,
-    ...(thinking === null ? {} : { [thinking.field]: thinking.text }),
+    ...(thinking?.field === undefined ? {} : { [thinking.field]: thinking.text }),
     ...(calls.length === 0 ? {} : { tool_calls: calls }),
   };
 };
@@ -170,54 +172,18 @@ const decodeChatUsage = (usage: CompletionUsage): ModelUsage => ({
   cacheWriteTokens: cacheWritesIn(usage.prompt_tokens_details),
 });
 
-type CallPart = ChatCompletionChunk.Choice.Delta.ToolCall;
-
-/** Some servers send the arguments as an object instead of JSON text. */
-const argumentsIn = (part: CallPart): string => {
-  const given: unknown = part.function?.arguments ?? '';
-  return typeof given === 'string' ? given : JSON.stringify(given);
-};
-
-/**
- * The index of the call that a piece belongs to. Some servers leave the index out, others give
- * several calls the same one. A new id alone begins no new call: some servers make one up for every
- * piece.
- */
-const callIndexFor = (
-  part: CallPart,
-  calls: ReadonlyMap<number, ToolCall>,
-  places: Map<number, number>,
-  next: number,
-): number => {
-  const begins = Boolean(part.id) && Boolean(part.function?.name);
-  const index = (part.index as number | undefined) ?? (begins ? next : Math.max(0, next - 1));
-  const place = places.get(index) ?? index;
-  const known = calls.get(place);
-  const isOther = begins && known !== undefined && known.id !== '' && known.id !== part.id;
-  places.set(index, isOther ? next : place);
-  return isOther ? next : place;
-};
-
-const extended = (call: ToolCall | undefined, part: CallPart): ToolCall => ({
-  id: call?.id || (part.id ?? ''),
-  tool: (call?.tool ?? '') + (part.function?.name ?? ''),
-  arguments: (call?.arguments ?? '') + argumentsIn(part),
-});
-
 /** With `textToolCalls`, an answer without calls is searched for calls in its text. */
 export const createChatAssembly = ({
   textToolCalls,
 }: Pick<Compat, 'textToolCalls'>): Assembly<ChatCompletionChunk> => {
-  const calls = new Map<number, ToolCall>();
-  const places = new Map<number, number>();
-  let nextPlace = 0;
+  const calls = createChatCalls();
   let text = '';
   let chunks = 0;
   let finishReason: string | null = null;
   let usage: ModelUsage | null = null;
   let thought: ReturnType<typeof reasoningOf> = null;
   const printed = (): TextCalls | null =>
-    textToolCalls && calls.size === 0 ? textCallsIn(text) : null;
+    textToolCalls && calls.count() === 0 ? textCallsIn(text) : null;
 
   return {
     add: (chunk) => {
@@ -233,11 +199,7 @@ export const createChatAssembly = ({
       const delta = choice.delta ?? {};
       const added = typeof delta.content === 'string' ? delta.content : '';
       text += added;
-      for (const part of delta.tool_calls ?? []) {
-        const place = callIndexFor(part, calls, places, nextPlace);
-        nextPlace = Math.max(nextPlace, place + 1);
-        calls.set(place, extended(calls.get(place), part));
-      }
+      for (const part of delta.tool_calls ?? []) calls.add(part);
       const more = reasoningOf(delta);
       if (more !== null)
         thought = { field: thought?.field ?? more.field, text: (thought?.text ?? '') + more.text };
@@ -247,9 +209,14 @@ export const createChatAssembly = ({
     chunks: () => chunks,
     finishReason: () => finishReason,
     text: () => printed()?.text ?? text,
-    calls: () => callsInOrder(new Map(printed()?.calls.entries() ?? calls)),
+    calls: () => withOwnIds(printed()?.calls ?? calls.list()),
     usage: () => usage,
-    thinking: () => (thought === null ? null : { protocol: 'chat', ...thought }),
+    thinking: () => {
+      const extras = calls.extras();
+      return thought === null && extras === undefined
+        ? null
+        : { protocol: 'chat', ...thought, extras };
+    },
   };
 };
 

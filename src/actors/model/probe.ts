@@ -49,7 +49,7 @@ const nextRequest = (
   ...request,
   messages: [
     ...request.messages,
-    { role: 'assistant', text: answer.text, calls: answer.calls },
+    { role: 'assistant', text: answer.text, calls: answer.calls, reasoning: answer.reasoning },
     ...answer.calls.map(({ id, tool }) => ({
       role: 'tool' as const,
       callId: id,

@@ -11,8 +11,10 @@ export type ReasoningField = (typeof reasoningFields)[number];
 
 const chatSchema = z.object({
   protocol: z.literal('chat'),
-  field: z.enum(reasoningFields),
-  text: z.string(),
+  field: z.enum(reasoningFields).optional(),
+  text: z.string().optional(),
+  /** Members of tool calls that must go back with them, such as signatures, by the call's id. */
+  extras: z.record(z.string(), z.record(z.string(), z.unknown())).optional(),
 });
 const responsesSchema = z.object({
   protocol: z.literal('responses'),
