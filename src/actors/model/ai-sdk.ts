@@ -124,6 +124,7 @@ const decodeUsage = ({ inputTokens, outputTokens }: LanguageModelV3Usage): Model
   inputTokens: validCount(inputTokens.total),
   outputTokens: validCount(outputTokens.total),
   cachedTokens: validCount(inputTokens.cacheRead),
+  cacheWriteTokens: validCount(inputTokens.cacheWrite),
 });
 
 const finishReasons: Readonly<Record<string, string>> = {
@@ -215,6 +216,8 @@ const createPartsAssembly = (): Assembly<LanguageModelV3StreamPart> => {
       chunks += 1;
       return take(part);
     },
+    // A part of its own says the end.
+    end: () => {},
     chunks: () => chunks,
     finishReason: () => finishReason,
     text: () => text,

@@ -7,6 +7,8 @@ export interface Assembly<Chunk> {
    * @throws APIError when the chunk reports an error of the provider
    */
   add(chunk: Chunk): { readonly text: string; readonly progress: boolean };
+  /** The provider marked the end of the stream, with or without a finish reason. */
+  end(): void;
   readonly chunks: () => number;
   /**
    * A reason of chat completions: `stop`, `tool_calls`, `length`, `content_filter`; null until the

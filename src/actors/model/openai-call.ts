@@ -1,5 +1,5 @@
 import OpenAI, { APIError } from 'openai';
-import { isJsonObject } from '../../machines/json.ts';
+import { isJsonObject, type JsonObject } from '../../machines/json.ts';
 import type { Failure } from '../../machines/task.ts';
 import { createEventReader } from '../process/line-splitter.ts';
 import { cancelledCall } from './failures.ts';
@@ -34,8 +34,16 @@ export interface StreamProtocol<Chunk> {
     fetch: typeof globalThis.fetch,
     request: ModelRequest,
     signal: AbortSignal,
+    onEnd: () => void,
   ) => Promise<AsyncIterable<Chunk>>;
   readonly createAssembly: () => Assembly<Chunk>;
+}
+
+export interface OpenAiProtocol<Chunk> extends Pick<StreamProtocol<Chunk>, 'createAssembly'> {
+  /** Resolves to an answer whose status is good. */
+  readonly open: (client: OpenAI, request: ModelRequest, signal: AbortSignal) => Promise<Response>;
+  /** The chunks of an answer that came whole, as JSON; none for any other JSON. */
+  readonly chunksOf?: (answer: JsonObject) => readonly Chunk[];
 }
 
 const usageMs = 2_000;
@@ -50,9 +58,18 @@ const finishReasons: ReadonlySet<string> = new Set([
   'length',
 ]);
 
+const typeOf = ({ headers }: Response): string => headers.get('content-type') ?? '';
+const isStream = (response: Response): boolean => typeOf(response).includes('text/event-stream');
+const isJson = (response: Response): boolean => typeOf(response).includes('application/json');
+const otherContent = (response: Response): WireError =>
+  new WireError(
+    'content_type',
+    `the provider answered with ${typeOf(response) || 'no content type'} instead of an event stream`,
+  );
+
 /**
- * A fetch that refuses redirects, other content than event streams and too many bytes, and feeds
- * the watchdog.
+ * A fetch that refuses redirects, other content than event streams and JSON, and too many bytes, and
+ * feeds the watchdog.
  */
 const watchedFetch =
   (watchdog: Watchdog, bytesAtMost: number, onSend: () => void): typeof fetch =>
@@ -66,12 +83,7 @@ const watchedFetch =
         `the provider redirects (HTTP ${response.status}); set the final address as base URL`,
       );
     if (response.body === null) return response;
-    const type = response.headers.get('content-type') ?? '';
-    if (response.ok && !type.includes('text/event-stream'))
-      throw new WireError(
-        'content_type',
-        `the provider answered with ${type || 'no content type'} instead of an event stream`,
-      );
+    if (response.ok && !isStream(response) && !isJson(response)) throw otherContent(response);
     let bytes = 0;
     const heard = new TransformStream<Uint8Array, Uint8Array>({
       transform: (chunk, controller) => {
@@ -150,12 +162,17 @@ const openCall = (timeouts: Timeouts, bytesAtMost: number, signal: AbortSignal) 
   };
 };
 
+const withoutError = (chunk: unknown, headers: Headers): unknown => {
+  if (isJsonObject(chunk) && chunk['error'])
+    throw new APIError(undefined, chunk['error'], undefined, headers);
+  return chunk;
+};
+
 /**
- * The events of an answer. The package's own reader copies and searches all that it has of an event
- * with each piece, which takes minutes for a long event in small pieces.
- * @throws APIError when one reports an error of the provider; SyntaxError when one is not JSON
+ * The data of the events of an answer. The package's own reader copies and searches all that it has
+ * of an event with each piece, which takes minutes for a long event in small pieces.
  */
-async function* chunksIn<Chunk>({ body, headers }: Response): AsyncGenerator<Chunk> {
+async function* eventsIn({ body }: Response): AsyncGenerator<string> {
   const utf8 = new TextDecoder();
   let events: string[] = [];
   const reader = createEventReader({
@@ -166,15 +183,32 @@ async function* chunksIn<Chunk>({ body, headers }: Response): AsyncGenerator<Chu
   });
   for await (const bytes of body ?? []) {
     reader.push(utf8.decode(bytes, { stream: true }));
-    for (const data of events) {
-      if (data.startsWith('[DONE]')) return;
-      const chunk: unknown = JSON.parse(data);
-      if (isJsonObject(chunk) && chunk['error'])
-        throw new APIError(undefined, chunk['error'], undefined, headers);
-      yield chunk as Chunk;
-    }
+    yield* events;
     events = [];
   }
+}
+
+/**
+ * The chunks of an answer, up to its end; returns early when the socket ends without one.
+ * @throws APIError when one reports an error of the provider; SyntaxError when one is not JSON
+ */
+async function* chunksIn<Chunk>(
+  response: Response,
+  { chunksOf = () => [] }: OpenAiProtocol<Chunk>,
+  onEnd: () => void,
+): AsyncGenerator<Chunk> {
+  if (isStream(response)) {
+    for await (const data of eventsIn(response)) {
+      if (data.startsWith('[DONE]')) return onEnd();
+      yield withoutError(JSON.parse(data), response.headers) as Chunk;
+    }
+    return;
+  }
+  const answer = withoutError(await response.json(), response.headers);
+  const chunks = isJsonObject(answer) ? chunksOf(answer) : [];
+  if (chunks.length === 0) throw otherContent(response);
+  yield* chunks;
+  onEnd();
 }
 
 /** Yields text; returns when the answer is whole, which may be long before the socket closes. */
@@ -215,7 +249,7 @@ export const createStreamedCall = <Chunk>(
       let failure: Failure | null = null;
       try {
         signal.throwIfAborted();
-        const chunks = await protocol.open(call.fetch, request, call.signal);
+        const chunks = await protocol.open(call.fetch, request, call.signal, assembly.end);
         yield* textsOf(chunks, assembly, call);
       } catch (error) {
         const { origin } = new URL(baseURL);
@@ -243,27 +277,16 @@ export const createStreamedCall = <Chunk>(
 /** A streamed call with the openai package, without its retries. */
 export const createOpenAiCall = <Chunk>(
   options: ProviderOptions,
-  {
-    open,
-    createAssembly,
-  }: {
-    /** Resolves to an answer whose status is good. */
-    readonly open: (
-      client: OpenAI,
-      request: ModelRequest,
-      signal: AbortSignal,
-    ) => Promise<Response>;
-    readonly createAssembly: () => Assembly<Chunk>;
-  },
+  protocol: OpenAiProtocol<Chunk>,
 ): Model => {
   const { apiKey, baseURL, headers = {} } = options;
   const timeout = options.timeouts?.turnMs ?? defaultTimeouts.turnMs;
   const fixed = { apiKey, baseURL, defaultHeaders: headers, maxRetries: 0, timeout } as const;
   return createStreamedCall<Chunk>(options, {
-    open: async (fetch, request, signal) =>
-      chunksIn<Chunk>(
-        await open(new OpenAI({ ...fixed, logLevel: 'off', fetch }), request, signal),
-      ),
-    createAssembly,
+    open: async (fetch, request, signal, onEnd) => {
+      const client = new OpenAI({ ...fixed, logLevel: 'off', fetch });
+      return chunksIn(await protocol.open(client, request, signal), protocol, onEnd);
+    },
+    createAssembly: protocol.createAssembly,
   });
 };

@@ -67,6 +67,7 @@ export const createChatCalls = () => {
       if (call.id !== '') byId.set(`${call.index}/${call.id}`, call);
     },
     count: (): number => calls.length,
+    areWhole: (): boolean => calls.every((call) => isWhole(call.arguments)),
     list: (): readonly ToolCall[] =>
       inOrder().map(({ id, tool, arguments: text }) => ({ id, tool, arguments: text })),
     /** By the ids of `list`; undefined when no call has any. */

@@ -165,6 +165,15 @@ const reasoningOf = (
   return null;
 };
 
+/** In the chunk, in its choice or, from Groq, in `x_groq`. */
+const usageIn = (part: unknown): CompletionUsage | null => {
+  const { usage, x_groq } = (part ?? {}) as {
+    readonly usage?: CompletionUsage | null;
+    readonly x_groq?: { readonly usage?: CompletionUsage };
+  };
+  return usage ?? x_groq?.usage ?? null;
+};
+
 const decodeChatUsage = (usage: CompletionUsage): ModelUsage => ({
   inputTokens: validCount(usage.prompt_tokens),
   outputTokens: validCount(usage.completion_tokens),
@@ -188,11 +197,10 @@ export const createChatAssembly = ({
   return {
     add: (chunk) => {
       chunks += 1;
-      if (chunk.usage) usage = decodeChatUsage(chunk.usage);
       const choice = chunk.choices?.[0];
+      const counted = usageIn(chunk) ?? usageIn(choice);
+      if (counted !== null) usage = decodeChatUsage(counted);
       if (choice === undefined) return { text: '', progress: false };
-      const inside = (choice as { readonly usage?: CompletionUsage | null }).usage;
-      if (inside && usage === null) usage = decodeChatUsage(inside);
       // Some providers send an empty reason with every piece.
       if (typeof choice.finish_reason === 'string')
         finishReason = choice.finish_reason || finishReason;
@@ -206,6 +214,10 @@ export const createChatAssembly = ({
       const progress = added !== '' || (delta.tool_calls?.length ?? 0) > 0 || more !== null;
       return { text: added, progress };
     },
+    end: () => {
+      if (calls.count() > 0) finishReason ??= calls.areWhole() ? 'tool_calls' : null;
+      else if (text !== '') finishReason ??= 'stop';
+    },
     chunks: () => chunks,
     finishReason: () => finishReason,
     text: () => printed()?.text ?? text,
@@ -218,6 +230,17 @@ export const createChatAssembly = ({
         : { protocol: 'chat', ...thought, extras };
     },
   };
+};
+
+/** A `chat.completion`, as some servers send it in place of a stream, has whole messages. */
+const chunksOfCompletion = ({ choices, ...rest }: JsonObject): readonly ChatCompletionChunk[] => {
+  const [first]: readonly unknown[] = Array.isArray(choices) ? choices : [];
+  const message = isJsonObject(first) ? first['message'] : undefined;
+  if (!isJsonObject(first) || !isJsonObject(message)) return [];
+  const given = message['tool_calls'];
+  const calls = Array.isArray(given) ? given.map((call, index) => ({ ...call, index })) : [];
+  const delta = { ...message, tool_calls: calls };
+  return [{ ...rest, choices: [{ ...first, delta }] } as unknown as ChatCompletionChunk];
 };
 
 export interface OpenAiChatOptions extends ProviderOptions {
@@ -235,5 +258,6 @@ export const createOpenAiChatModel = ({
         .create(encodeChatRequest(request, compat, host), { signal, headers: keyHeader(request) })
         .asResponse(),
     createAssembly: () => createChatAssembly(compat),
+    chunksOf: chunksOfCompletion,
   });
 };

@@ -243,6 +243,7 @@ export const createResponseAssembly = (): Assembly<ResponseStreamEvent> => {
       chunks += 1;
       return take(event);
     },
+    end: () => {},
     chunks: () => chunks,
     finishReason: () => finishReason,
     text: text.all,

@@ -86,7 +86,12 @@ test('the token limit goes into the configured field', async () => {
 });
 
 test('an empty finish reason, as some providers send with every piece, ends nothing', async () => {
-  const { model } = await openWith({ kind: 'answer', text: 'x', finish: '' });
+  const { model } = await openWith({
+    kind: 'status',
+    status: 200,
+    headers: { 'content-type': 'text/event-stream' },
+    body: 'data: {"choices":[{"delta":{"content":"x"},"finish_reason":""}]}\n\n',
+  });
 
   expect((await ask(model)).at(-1)).toMatchObject({
     type: 'failed',

@@ -122,6 +122,110 @@ describe('calls', () => {
   });
 });
 
+describe('an end without a finish reason', () => {
+  test.each<[string, string, object]>([
+    ['a whole call', calling(whole('a', 'read')), { type: 'answered', calls: [{ tool: 'read' }] }],
+    ['a whole text', chunk({ content: 'yes' }), { type: 'answered', text: 'yes' }],
+  ])('%s counts after [DONE], and is cut off without it', async (_, frame, expected) => {
+    expect(await answerTo(streamed(frame, done))).toMatchObject({ ...expected, truncated: false });
+    expect(await answerTo(streamed(frame))).toMatchObject({
+      failure: { facts: { kind: 'cut_off' } },
+    });
+  });
+
+  test.each([
+    ['half of the arguments', [calling(whole('a', 'read', '{"path":'))]],
+    [
+      'half of the arguments of one of two calls',
+      [calling(whole('a', 'read'), whole('b', 'read', '{"path":', 1))],
+    ],
+    [
+      'text and a call without arguments',
+      [chunk({ content: 'x' }), calling(whole('a', 'read', ''))],
+    ],
+    ['thoughts alone', [chunk({ reasoning_content: 'hm' })]],
+  ])('%s is cut off, even with [DONE]', async (_, frames) => {
+    expect(await answerTo(streamed(...frames, done))).toMatchObject({
+      failure: { facts: { kind: 'cut_off' } },
+    });
+  });
+});
+
+describe('one JSON answer in place of a stream', () => {
+  const { index: _, ...call } = whole('a', 'read', '{"path":"x"}');
+  const completion = (message: object, finish = 'stop') => ({
+    object: 'chat.completion',
+    choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: finish }],
+    usage: { prompt_tokens: 5, completion_tokens: 3, total_tokens: 8 },
+  });
+
+  test('it is read with its text, calls, thoughts and usage', async () => {
+    const { model } = await openWith(
+      json(
+        completion({ content: 'I look.', tool_calls: [call, call], reasoning_content: 'hm' }),
+        'application/json; charset=utf-8',
+      ),
+    );
+
+    const [text, last] = await ask(model);
+
+    expect(text).toEqual({ type: 'text', delta: 'I look.' });
+    expect(last).toEqual({
+      type: 'answered',
+      text: 'I look.',
+      calls: [
+        { id: 'a', tool: 'read', arguments: '{"path":"x"}' },
+        { id: expect.not.stringMatching(/^a$/), tool: 'read', arguments: '{"path":"x"}' },
+      ],
+      truncated: false,
+      usage: { inputTokens: 5, outputTokens: 3, cachedTokens: 0 },
+      estimated: false,
+      reasoning: {
+        model: 'some-model',
+        thinking: { protocol: 'chat', field: 'reasoning_content', text: 'hm' },
+      },
+    });
+  });
+
+  test('one that was cut at its token limit says so', async () => {
+    expect(await answerTo(json(completion({ content: 'x' }, 'length')))).toMatchObject({
+      type: 'answered',
+      truncated: true,
+    });
+  });
+
+  test.each<[string, Answer, object]>([
+    [
+      'an error with a good status',
+      json({ error: { message: 'overloaded', code: 503 } }),
+      { message: 'the provider reported an error: overloaded', retryable: true },
+    ],
+    ['another JSON', json({ ok: true }), { facts: { kind: 'content_type' } }],
+    ['a text that is not JSON', json('nonsense'), { facts: { kind: 'malformed' } }],
+    ['a web page', { kind: 'html' }, { facts: { kind: 'content_type' } }],
+    [
+      'more than fits',
+      json(completion({ content: 'x'.repeat(9 * 1024 ** 2) })),
+      { facts: { kind: 'flood' } },
+    ],
+  ])('%s is a failure', async (_, answer, failure) => {
+    expect(await answerTo(answer)).toMatchObject({ type: 'failed', failure });
+  });
+});
+
+test('usage of Groq is read where Groq puts it', async () => {
+  const usage = { prompt_tokens: 5, completion_tokens: 3, total_tokens: 8 };
+
+  const last = await answerTo(
+    streamed(chunk({ content: 'x' }), chunk({}, 'stop', { x_groq: { usage } }), done),
+  );
+
+  expect(last).toMatchObject({
+    usage: { inputTokens: 5, outputTokens: 3, cachedTokens: 0 },
+    estimated: false,
+  });
+});
+
 describe('what a provider adds to a call', () => {
   const signature = { google: { thought_signature: 'c2lnbmF0dXJl' } };
   const signed = { ...whole('a', 'read'), extra_content: signature };
