@@ -281,10 +281,15 @@ export const createOpenAiCall = <Chunk>(
 ): Model => {
   const { apiKey, baseURL, headers = {} } = options;
   const timeout = options.timeouts?.turnMs ?? defaultTimeouts.turnMs;
-  const fixed = { apiKey, baseURL, defaultHeaders: headers, maxRetries: 0, timeout } as const;
+  const endpoint = new URL(baseURL);
+  const fixed = {
+    ...{ apiKey, defaultHeaders: headers, maxRetries: 0, timeout, logLevel: 'off' as const },
+    defaultQuery: Object.fromEntries(endpoint.searchParams),
+  };
+  endpoint.search = '';
   return createStreamedCall<Chunk>(options, {
     open: async (fetch, request, signal, onEnd) => {
-      const client = new OpenAI({ ...fixed, logLevel: 'off', fetch });
+      const client = new OpenAI({ ...fixed, baseURL: endpoint.href, fetch });
       return chunksIn(await protocol.open(client, request, signal), protocol, onEnd);
     },
     createAssembly: protocol.createAssembly,

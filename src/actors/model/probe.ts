@@ -129,6 +129,10 @@ const fetchJson = async (url: string, apiKey: string): Promise<unknown> => {
   }
 };
 
+/** Keeps the query. */
+const withPath = (baseURL: string, pathname: string): string =>
+  Object.assign(new URL(baseURL), { pathname }).href;
+
 const kindByOwner: Readonly<Record<string, ServerModels['kind']>> = {
   library: 'Ollama',
   llamacpp: 'llama.cpp',
@@ -141,8 +145,9 @@ const readServerModels = async (
   apiKey: string,
   model: string,
 ): Promise<ServerModels> => {
+  const basePath = new URL(baseURL).pathname.replace(/(?<!\/)\/+$/, '');
   const parsed = modelListSchema.safeParse(
-    await fetchJson(`${baseURL.replace(/(?<!\/)\/+$/, '')}/models`, apiKey),
+    await fetchJson(withPath(baseURL, `${basePath}/models`), apiKey),
   );
   if (!parsed.success) return unknownServer;
   const { data } = parsed.data;
@@ -156,7 +161,7 @@ const readServerModels = async (
   );
   const props =
     kind === 'llama.cpp'
-      ? propsSchema.safeParse(await fetchJson(new URL('/props', baseURL).href, apiKey))
+      ? propsSchema.safeParse(await fetchJson(withPath(baseURL, '/props'), apiKey))
       : null;
   const served = props?.success === true ? props.data.default_generation_settings.n_ctx : null;
   return { kind, models: data.map(({ id }) => id), contextWindow: served ?? listed ?? null };

@@ -299,7 +299,20 @@ describe('what a provider adds to a call', () => {
   });
 });
 
-test('a probe keeps what the provider added to a call', async () => {
+test.each([
+  ['chat', '/deployments/d', '/deployments/d/chat/completions'],
+  ['chat', '/deployments/d/', '/deployments/d/chat/completions'],
+  ['responses', '/v1', '/v1/responses'],
+] as const)('the query of a base URL is kept, over %s at %s', async (protocol, path, asked) => {
+  const { origin, requests } = await startModelServer(() => ({ kind: 'answer', text: 'ok' }));
+  const baseURL = `${origin}${path}?api-version=2024-10-21`;
+
+  await ask(createOpenAiModel({ protocol, apiKey: 'sk-test-key-0123456789', baseURL }));
+
+  expect(requests.map((request) => request.path)).toEqual([`${asked}?api-version=2024-10-21`]);
+});
+
+test('a probe keeps the query of a base URL, and what the provider added to a call', async () => {
   const added = { extra_content: { google: { thought_signature: 'c2lnbmF0dXJl' } } };
   const note = { ...whole('a', 'note', '{"text":"ready"}'), ...added };
   const { origin, requests } = await startModelServer(({ path }) =>
@@ -310,17 +323,17 @@ test('a probe keeps what the provider added to a call', async () => {
 
   await probeModel({
     apiKey: 'sk-test-key-0123456789',
-    baseURL: `${origin}/v1/`,
+    baseURL: `${origin}/v1/?key=1`,
     model: 'm',
     protocol: 'chat',
     compat: defaultCompat,
   });
 
   expect(requests.map((request) => request.path)).toEqual([
-    '/v1/models',
-    '/props',
-    '/v1/chat/completions',
-    '/v1/chat/completions',
+    '/v1/models?key=1',
+    '/props?key=1',
+    '/v1/chat/completions?key=1',
+    '/v1/chat/completions?key=1',
   ]);
   expect(requests.at(-1)?.body['messages']).toMatchObject({ 2: { tool_calls: { 0: added } } });
 });
