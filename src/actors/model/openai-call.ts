@@ -2,6 +2,7 @@ import OpenAI, { APIError } from 'openai';
 import { isJsonObject, type JsonObject } from '../../machines/json.ts';
 import type { Failure } from '../../machines/task.ts';
 import { createEventReader } from '../process/line-splitter.ts';
+import { errorIn } from './error-body.ts';
 import { cancelledCall } from './failures.ts';
 import type { Assembly } from './openai-assembly.ts';
 import {
@@ -162,9 +163,22 @@ const openCall = (timeouts: Timeouts, bytesAtMost: number, signal: AbortSignal) 
   };
 };
 
+/** The client of the package, which reads one shape of errors only. */
+class Client extends OpenAI {
+  protected override makeStatusError(
+    status: number,
+    body: unknown,
+    text: string | undefined,
+    headers: Headers,
+  ): APIError {
+    return APIError.generate(status, { error: errorIn(body ?? text) }, undefined, headers);
+  }
+}
+
 const withoutError = (chunk: unknown, headers: Headers): unknown => {
-  if (isJsonObject(chunk) && chunk['error'])
-    throw new APIError(undefined, chunk['error'], undefined, headers);
+  const given: unknown = Array.isArray(chunk) ? chunk[0] : chunk;
+  if (isJsonObject(given) && (given['error'] || given['object'] === 'error'))
+    throw new APIError(undefined, errorIn(chunk), undefined, headers);
   return chunk;
 };
 
@@ -289,7 +303,7 @@ export const createOpenAiCall = <Chunk>(
   endpoint.search = '';
   return createStreamedCall<Chunk>(options, {
     open: async (fetch, request, signal, onEnd) => {
-      const client = new OpenAI({ ...fixed, baseURL: endpoint.href, fetch });
+      const client = new Client({ ...fixed, baseURL: endpoint.href, fetch });
       return chunksIn(await protocol.open(client, request, signal), protocol, onEnd);
     },
     createAssembly: protocol.createAssembly,

@@ -1,5 +1,7 @@
+import { stripVTControlCharacters } from 'node:util';
 import { APIConnectionError, APIError } from 'openai';
 import { z } from 'zod';
+import { textIn, textOrEmpty } from '../../machines/json.ts';
 import { dayMs, hourMs, minuteMs } from '../../machines/milliseconds.ts';
 import type { Failure } from '../../machines/task.ts';
 import { modelFailure } from './failures.ts';
@@ -32,11 +34,18 @@ const unitMs: Readonly<Record<string, number>> = {
 };
 const tooMany = 429;
 
+const httpStatus = ({ status, code }: APIError): number | null => {
+  const given = status ?? (typeof code === 'object' ? Number.NaN : Number(code));
+  return Number.isInteger(given) && given >= 400 && given < 600 ? given : null;
+};
+
+const wordsOf = ({ error }: APIError): string => textIn(error, 'message') ?? '';
+
 /** OpenAI, Groq, Gemini: `Please try again in 7m12s`, `Please retry in 34.07s`. */
-const inWordsMs = ({ status, code, message }: APIError): number | null => {
-  if (status !== tooMany && code !== 'rate_limit_exceeded') return null;
+const inWordsMs = (error: APIError): number | null => {
+  if (error.status !== tooMany && error.code !== 'rate_limit_exceeded') return null;
   const words = /\b(?:try again|retry) in ((?:\d{1,9}(?:\.\d{1,9})?(?:ms|[dhms]))+)(?!\w)/i.exec(
-    message,
+    wordsOf(error),
   )?.[1];
   if (words === undefined) return null;
   const parts = words.toLowerCase().matchAll(/(?<![\d.])([\d.]+)(ms|[dhms])/g);
@@ -91,7 +100,7 @@ const overflows: ReadonlySet<unknown> = new Set([
  * request only, and only to choose between compaction and failure.
  */
 const tooLong =
-  /maximum context length|context (length|window|size)[^.]{0,40}exceed|exceed[^.]{0,40}context (length|window|size)|prompt is too long|input (is )?too long|ContextWindowExceeded/i;
+  /maximum (context|prompt) length|token count[^.]{0,40}exceeds|too many tokens|`max_new_tokens` must be|context (length|window|size)[^.]{0,40}exceed|exceed[^.]{0,40}context (length|window|size)|prompt is too long|input (is )?too long|ContextWindowExceeded/i;
 
 const isContextOverflow = (
   said: readonly unknown[],
@@ -114,14 +123,23 @@ const requestFaults: ReadonlySet<unknown> = new Set([
   'invalid_prompt',
 ]);
 
-const httpStatus = ({ status, code }: APIError): number | null => {
-  const given = status ?? Number(code);
-  return Number.isInteger(given) && given >= 400 && given < 600 ? given : null;
-};
+const aboutKeys = /(?<![a-z])keys?(?![a-z])|apikey|authenticat/i;
+/** What a key that is not refused may have no access to. */
+const aboutAccess = /\b(model|country|region|territory)\b/i;
+
+const isKeyRefused = (said: readonly unknown[], status: number | null, words: string): boolean =>
+  status === 401 ||
+  (status === 403 &&
+    [...said, words].some((text) => aboutKeys.test(textOrEmpty(text))) &&
+    !aboutAccess.test(words));
+
+const httpMessage = (status: number, words: string): string =>
+  `the provider answered ${words.startsWith(`${status}`) ? words : `${status} ${words}`}`;
 
 const providerFailure = (error: APIError, now: number): Failure => {
   const status = httpStatus(error);
   const said = [error.code, error.type];
+  const words = wordsOf(error);
   const after = wantedPauseMs(error, now);
   const facts = {
     ...(status === null ? {} : { status }),
@@ -134,25 +152,25 @@ const providerFailure = (error: APIError, now: number): Failure => {
     return modelFailure('insufficient_quota', quotaUsedUp, false, facts);
   const kind = said.find((word) => lastingFaults.has(word));
   if (kind != null) return modelFailure(kind, lastingFaults.get(kind) ?? kind, false, facts);
-  if (isContextOverflow(said, status, error.message))
+  if (isContextOverflow(said, status, words))
     return modelFailure(
       'context_overflow',
       "the conversation is longer than the model's context",
       false,
       facts,
     );
-  if (status === 401 || status === 403)
+  if (isKeyRefused(said, status, words))
     return modelFailure('auth', `the provider refused the key (HTTP ${status})`, false, facts);
   const retryable =
     status === null ? !said.some((word) => requestFaults.has(word)) : retryableStatus(status);
   return error.status === undefined
     ? modelFailure(
         'stream_error',
-        `the provider reported an error: ${error.message}`,
+        `the provider reported an error${words === '' ? '' : `: ${words}`}`,
         retryable,
         facts,
       )
-    : modelFailure('http', `the provider answered ${error.message}`, retryable, facts);
+    : modelFailure('http', httpMessage(error.status, words), retryable, facts);
 };
 
 const causes = (error: unknown): readonly Error[] =>
@@ -248,15 +266,18 @@ const classifyError = (error: unknown, { now, sent, origin }: CallFacts): Failur
 const minSecretLength = 8;
 const messageLength = 300;
 
-/** Also removes the key from the message. */
+const plainLine = (text: string): string =>
+  stripVTControlCharacters(text)
+    .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ')
+    .trim();
+
+/** Also removes the key and control characters from the message. */
 export const callFailure = (error: unknown, call: CallFacts): Failure => {
   const failure = classifyError(error, call);
   const secret = call.secret.trim();
+  const message = plainLine(failure.message);
   // A shorter key is the placeholder of a local server, and may be part of any word.
-  const safe =
-    secret.length < minSecretLength
-      ? failure.message
-      : failure.message.replaceAll(secret, '[secret]');
+  const safe = secret.length < minSecretLength ? message : message.replaceAll(secret, '[secret]');
   return { ...failure, message: safe.slice(0, messageLength) };
 };
 

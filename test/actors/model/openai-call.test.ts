@@ -79,7 +79,7 @@ const faults: readonly (readonly [
   ['HTTP 408', status(408), 'http', true],
   ['HTTP 409', status(409), 'http', true],
   ['HTTP 404', status(404), 'http', false],
-  ['HTTP 403', status(403), 'auth', false],
+  ['HTTP 403', status(403), 'http', false],
   [
     'a key that is echoed',
     status(400, { error: { message: `bad header Bearer ${apiKey}` } }),
