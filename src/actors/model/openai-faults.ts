@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import { APIConnectionError, APIError } from 'openai';
 import { z } from 'zod';
-import { textIn, textOrEmpty } from '../../machines/json.ts';
+import { isJsonObject, textIn, textOrEmpty } from '../../machines/json.ts';
 import { dayMs, hourMs, minuteMs } from '../../machines/milliseconds.ts';
 import type { Failure } from '../../machines/task.ts';
 import { modelFailure } from './failures.ts';
@@ -41,14 +41,12 @@ const httpStatus = ({ status, code }: APIError): number | null => {
 
 const wordsOf = ({ error }: APIError): string => textIn(error, 'message') ?? '';
 
-/** OpenAI, Groq, Gemini: `Please try again in 7m12s`, `Please retry in 34.07s`. */
-const inWordsMs = (error: APIError): number | null => {
-  if (error.status !== tooMany && error.code !== 'rate_limit_exceeded') return null;
-  const words = /\b(?:try again|retry) in ((?:\d{1,9}(?:\.\d{1,9})?(?:ms|[dhms]))+)(?!\w)/i.exec(
-    wordsOf(error),
-  )?.[1];
-  if (words === undefined) return null;
-  const parts = words.toLowerCase().matchAll(/(?<![\d.])([\d.]+)(ms|[dhms])/g);
+const durationPattern = /(?:\d{1,9}(?:\.\d{1,9})?(?:ms|[dhms]))+/i.source;
+
+/** Of a duration such as `7m12s` or `34.07s`. */
+const durationMs = (text: string | null | undefined): number | null => {
+  if (text == null || !new RegExp(`^${durationPattern}$`, 'i').test(text)) return null;
+  const parts = text.toLowerCase().matchAll(/(?<![\d.])([\d.]+)(ms|[dhms])/g);
   const pause = [...parts].reduce(
     (sum, [, count, unit = '']) => sum + Number(count) * (unitMs[unit] ?? 0),
     0,
@@ -56,9 +54,49 @@ const inWordsMs = (error: APIError): number | null => {
   return Math.max(minPauseMs, Math.round(pause));
 };
 
+/** Google: `details` with a `RetryInfo`. */
+const retryInfoMs = (error: unknown): number | null => {
+  const details = isJsonObject(error) ? error['details'] : null;
+  const info: unknown = Array.isArray(details)
+    ? details.find((detail) => textIn(detail, '@type')?.endsWith('google.rpc.RetryInfo'))
+    : null;
+  return durationMs(textIn(info, 'retryDelay'));
+};
+
+/** OpenAI, Groq, Gemini: `Please try again in 7m12s`, `Please retry in 34.07s`. */
+const inWordsMs = (words: string): number | null =>
+  durationMs(
+    new RegExp(`\\b(?:try again|retry) in (${durationPattern})(?!\\w)`, 'i').exec(words)?.[1],
+  );
+
+const headersIn = ({ headers, error }: APIError): readonly (readonly [string, string])[] => {
+  const metadata = isJsonObject(error) ? error['metadata'] : null;
+  const given = isJsonObject(metadata) ? metadata['headers'] : null;
+  const more = Object.entries(isJsonObject(given) ? given : {});
+  return [
+    ...(headers?.entries() ?? []),
+    ...more.map(([name, value]) => [name, textOrEmpty(value)] as const),
+  ];
+};
+
+/** OpenRouter sends the end of a limit in epoch ms, Anthropic several as RFC 3339: the last counts. */
+const untilResetMs = (error: APIError, now: number): number | null => {
+  const last = headersIn(error).reduce((latest, [name, value]) => {
+    const isEpoch = /^x-ratelimit-reset$/i.test(name) && /^\d{13}$/.test(value);
+    const isDate = /^anthropic-ratelimit-[\w-]+-reset$/i.test(name);
+    return Math.max(latest, isEpoch ? Number(value) : isDate ? Date.parse(value) || 0 : 0);
+  }, 0);
+  return last === 0 ? null : Math.max(minPauseMs, last - now);
+};
+
+const limitMs = (error: APIError, now: number): number | null =>
+  httpStatus(error) === tooMany || error.code === 'rate_limit_exceeded'
+    ? (retryInfoMs(error.error) ?? inWordsMs(wordsOf(error)) ?? untilResetMs(error, now))
+    : null;
+
 /** The pause that the provider asks for (ms): in a header, in the body, or in words. */
 const wantedPauseMs = (error: APIError, now: number): number | null =>
-  retryAfterMs(error.headers, now) ?? resetsInMs(error.error) ?? inWordsMs(error);
+  retryAfterMs(error.headers, now) ?? resetsInMs(error.error) ?? limitMs(error, now);
 
 export class WireError extends Error {
   override readonly name = 'WireError';

@@ -6,10 +6,11 @@ import { type Answer, startModelServer } from '../../support/model-server.ts';
 /** Errors as providers send them, over chat completions. */
 
 const apiKey = 'sk-test-key-0123456789';
+const now = Date.parse('2026-11-27T12:00:00Z');
 
 const failureOf = async (answer: Answer) => {
   const { baseURL } = await startModelServer(() => answer);
-  const last = (await ask(createOpenAiChatModel({ apiKey, baseURL }))).at(-1);
+  const last = (await ask(createOpenAiChatModel({ apiKey, baseURL, now: () => now }))).at(-1);
   if (last?.type !== 'failed') throw new Error('the call did not fail');
   return last.failure;
 };
@@ -183,4 +184,69 @@ test.each([403, 429])('no member of an error makes a call throw: HTTP %i', async
 
   expect(refused.message).toBe(`the provider answered ${code} no`);
   expect(ended.message).toBe('the provider reported an error: no');
+});
+
+const retryInfo = (retryDelay: unknown) => ({
+  code: 429,
+  message: 'Quota exceeded.',
+  details: [
+    { '@type': 'type.googleapis.com/google.rpc.QuotaFailure' },
+    { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay },
+  ],
+});
+const inMs = (ms: number): string => String(now + ms);
+
+test.each<[string, Answer, number | undefined]>([
+  ['OpenRouter, in a header', status(429, {}, { 'X-RateLimit-Reset': inMs(42_000) }), 42_000],
+  [
+    'OpenRouter, in the body',
+    status(429, {
+      error: {
+        code: 429,
+        message: 'Rate limit exceeded',
+        metadata: { headers: { 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': inMs(42_000) } },
+      },
+    }),
+    42_000,
+  ],
+  [
+    'OpenRouter, in the stream',
+    {
+      kind: 'error_event',
+      error: { code: 429, metadata: { headers: { 'x-ratelimit-reset': inMs(42_000) } } },
+    },
+    42_000,
+  ],
+  ['a reset in the past', status(429, {}, { 'x-ratelimit-reset': inMs(-1) }), 500],
+  ['a reset that is no time', status(429, {}, { 'x-ratelimit-reset': '42' }), undefined],
+  [
+    'a reset without a rate limit',
+    status(500, {}, { 'x-ratelimit-reset': inMs(42_000) }),
+    undefined,
+  ],
+  ['Google', status(429, [{ error: retryInfo('34s') }]), 34_000],
+  ['Google, with a fraction', status(429, { error: retryInfo('34.074824224s') }), 34_075],
+  ['Google, in the stream', { kind: 'error_event', error: retryInfo('34s') }, 34_000],
+  ['Google, unreadable', status(429, { error: retryInfo({ seconds: 34 }) }), undefined],
+  [
+    'Anthropic',
+    status(429, undefined, {
+      'anthropic-ratelimit-requests-reset': '2026-11-27T12:00:01Z',
+      'anthropic-ratelimit-input-tokens-reset': '2026-11-27T12:00:30Z',
+      'anthropic-ratelimit-input-tokens-remaining': '0',
+    }),
+    30_000,
+  ],
+  [
+    'Anthropic, unreadable',
+    status(429, undefined, { 'anthropic-ratelimit-tokens-reset': 'soon' }),
+    undefined,
+  ],
+  [
+    'Retry-After before all others',
+    status(429, { error: retryInfo('34s') }, { 'retry-after': '6', 'x-ratelimit-reset': inMs(1) }),
+    6_000,
+  ],
+])('the pause of a rate limit is read: %s', async (_, answer, pause) => {
+  expect((await failureOf(answer)).facts['retry_after_ms']).toBe(pause);
 });
