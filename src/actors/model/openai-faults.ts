@@ -111,6 +111,9 @@ export class WireError extends Error {
 const retryableStatus = (status: number): boolean =>
   [408, 409, 429].includes(status) || status >= 500;
 
+/** Groq's code for a tool call of the model; another answer may have a better one. */
+const badCall = 'tool_use_failed';
+
 /** Values of `code` or `type` that no retry cures. */
 const lastingFaults: ReadonlyMap<unknown, string> = new Map([
   ['content_filter', "the provider's content filter refused the request"],
@@ -190,6 +193,13 @@ const providerFailure = (error: APIError, now: number): Failure => {
     return modelFailure('insufficient_quota', quotaUsedUp, false, facts);
   const kind = said.find((word) => lastingFaults.has(word));
   if (kind != null) return modelFailure(kind, lastingFaults.get(kind) ?? kind, false, facts);
+  if (said.includes(badCall))
+    return modelFailure(
+      'malformed_call',
+      'the model wrote a tool call that the provider could not read',
+      true,
+      facts,
+    );
   if (isContextOverflow(said, status, words))
     return modelFailure(
       'context_overflow',

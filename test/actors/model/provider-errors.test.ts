@@ -186,6 +186,21 @@ test.each([403, 429])('no member of an error makes a call throw: HTTP %i', async
   expect(ended.message).toBe('the provider reported an error: no');
 });
 
+const badCall = { message: 'Failed to call a function.', code: 'tool_use_failed' };
+test.each<[string, Answer]>([
+  ['refused', status(400, { error: { ...badCall, type: 'invalid_request_error' } })],
+  [
+    'ended',
+    { kind: 'error_event', error: { ...badCall, type: 'invalid_request_error', status_code: 400 } },
+  ],
+])('a tool call that Groq cannot read may be tried again: %s', async (_, answer) => {
+  expect(await failureOf(answer)).toMatchObject({
+    message: 'the model wrote a tool call that the provider could not read',
+    facts: { kind: 'malformed_call', provider_code: 'tool_use_failed' },
+    retryable: true,
+  });
+});
+
 const retryInfo = (retryDelay: unknown) => ({
   code: 429,
   message: 'Quota exceeded.',
