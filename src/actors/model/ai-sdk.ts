@@ -7,7 +7,8 @@ import type {
   LanguageModelV3Usage,
 } from '@ai-sdk/provider';
 import { APIConnectionError, APIError } from 'openai';
-import { isJsonObject, parseJson } from '../../machines/json.ts';
+import { parseJson } from '../../machines/json.ts';
+import { errorIn } from './error-body.ts';
 import { type Assembly, validCount } from './openai-assembly.ts';
 import { createStreamedCall, keyHeader, type ProviderOptions } from './openai-call.ts';
 import type { Model, ModelMessage, ModelRequest, ModelUsage, ToolCall } from './port.ts';
@@ -141,23 +142,13 @@ interface CallError extends Error {
 /** As the openai package would throw it, whose errors are classified. */
 const asOpenAiError = (error: unknown): unknown => {
   if (!(error instanceof Error))
-    return new APIError(
-      undefined,
-      isJsonObject(error) ? error : { message: error },
-      undefined,
-      undefined,
-    );
+    return new APIError(undefined, errorIn(error), undefined, undefined);
   if (error.name !== 'AI_APICallError') return error.cause ?? error;
   const { statusCode, responseHeaders, responseBody = '', message, cause } = error as CallError;
   if (statusCode === undefined)
     return new APIConnectionError({ message, ...(cause instanceof Error ? { cause } : {}) });
-  const body = parseJson(responseBody);
-  return APIError.generate(
-    statusCode,
-    isJsonObject(body) ? body : undefined,
-    isJsonObject(body) ? message : responseBody,
-    new Headers(responseHeaders),
-  );
+  const said = errorIn(parseJson(responseBody) ?? responseBody);
+  return APIError.generate(statusCode, { error: said }, undefined, new Headers(responseHeaders));
 };
 
 const createPartsAssembly = (): Assembly<LanguageModelV3StreamPart> => {

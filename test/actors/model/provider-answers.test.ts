@@ -178,7 +178,7 @@ describe('one JSON answer in place of a stream', () => {
         { id: expect.not.stringMatching(/^a$/), tool: 'read', arguments: '{"path":"x"}' },
       ],
       truncated: false,
-      usage: { inputTokens: 5, outputTokens: 3, cachedTokens: 0 },
+      usage: { inputTokens: 5, outputTokens: 3, cachedTokens: 0, cacheWriteTokens: 0 },
       estimated: false,
       reasoning: {
         model: 'some-model',
@@ -221,7 +221,7 @@ test('usage of Groq is read where Groq puts it', async () => {
   );
 
   expect(last).toMatchObject({
-    usage: { inputTokens: 5, outputTokens: 3, cachedTokens: 0 },
+    usage: { inputTokens: 5, outputTokens: 3, cachedTokens: 0, cacheWriteTokens: 0 },
     estimated: false,
   });
 });
