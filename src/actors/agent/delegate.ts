@@ -213,7 +213,7 @@ const beginAssistantRun = (
   let session = assistant.resumes ? sessionOf(steps, round) : null;
   const promptWhen = (resumes: boolean): string =>
     promptForRun({
-      first: firstAssistantPrompt(ports.profileOf(role), first),
+      first: firstAssistantPrompt(ports.profileOf(role), first.text),
       resumes,
       wasInterrupted: begun !== null,
       answer,

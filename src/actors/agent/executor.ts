@@ -30,6 +30,8 @@ export interface ExecutorOptions {
   readonly alone?: <Result>(work: () => Promise<Result>) => Promise<Result>;
   /** The result of a call in an earlier process; null to make the call. */
   readonly recall?: (call: ToolCall) => CallResult | null;
+  /** Adds the project's instructions to the result of a call that succeeded. Never rejects. */
+  readonly withInstructions?: (result: CallResult, args: unknown) => Promise<CallResult>;
   /** A monotonic clock (ms). */
   readonly now?: () => number;
 }
@@ -215,7 +217,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
     const startedAt = now();
     const prepared = prepareCall(call, allowed, options.denied);
     const { ok, text } = await runCall(call, prepared, isOver, options);
-    const result: CallResult = {
+    const made: CallResult = {
       callId: call.id,
       tool: call.tool,
       ok,
@@ -226,6 +228,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
       question:
         ok && call.tool === askTool.name ? askArguments.parse(prepared.args).question : null,
     };
+    const result = ok ? ((await options.withInstructions?.(made, prepared.args)) ?? made) : made;
     await ignoringErrors(() => observe.end(call, result));
     return result;
   };

@@ -1,10 +1,12 @@
-import type { StartConflict } from '../../machines/agent/agent-context.ts';
+import type { Backend, StartConflict } from '../../machines/agent/agent-context.ts';
+import { messageOf } from '../../machines/message-of.ts';
 import type { AttemptInput, Failure, TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { OpenWorkspace, Workspace } from '../workspace/port.ts';
+import { firstInstructions, folderFiles, type ReadProject } from './project-instructions.ts';
 import { taskPrompt } from './prompt.ts';
-import type { PromptStep, Steps } from './steps.ts';
+import type { FirstMessage, Steps } from './steps.ts';
 
 export interface AttemptPorts {
   readonly workspace: Workspace;
@@ -16,6 +18,8 @@ export interface AttemptPorts {
     data: unknown,
   ) => void;
   readonly stepsOf: (attempt: Pick<AttemptInput, 'taskId' | 'attempt'>) => Promise<Steps>;
+  /** False where work gets into the user's branch that no person looked at. */
+  readonly isBranchReviewed: () => boolean;
   /** Makes a new folder ready for its agent. @returns why it could not */
   readonly setUp: SetUp;
 }
@@ -36,7 +40,8 @@ export interface OpenedAttempt {
   readonly workspace: OpenWorkspace;
   readonly steps: Steps;
   /** The task and the results of its dependencies; the same in every process. */
-  readonly first: string;
+  readonly first: FirstMessage;
+  readonly readProject: ReadProject;
   /** The reason why the agent cannot begin in its folder; null if it can. */
   readonly failure: Failure | null;
   /** Sentences for the agent of an attempt that goes on in a new folder. */
@@ -89,32 +94,56 @@ const conflictLog = ({ taskId, branch, files }: StartConflict) => ({
   message: `works without the work of ${taskId} (${branch}), which conflicts${files.length === 0 ? '' : ` in ${files.join(', ')}`}`,
 });
 
+const none = { text: '', bytes: 0 };
+
+/** Assistants read those files themselves. */
+const instructionsFor = async (
+  input: AttemptInput & { readonly backend: Backend },
+  root: string,
+  readProject: ReadProject,
+  { workspace, emit }: AttemptPorts,
+): Promise<typeof none> => {
+  if (input.backend !== 'builtin') return none;
+  try {
+    return workspace.mode === 'shared'
+      ? await firstInstructions(folderFiles(root))
+      : ((await readProject(firstInstructions)) ?? none);
+  } catch (error) {
+    const message = `the agent works without the project's AGENTS.md: ${messageOf(error)}`;
+    emit(input, 'log', { level: 'warn', message });
+    return none;
+  }
+};
+
 /** Written once, with a log entry for each conflict. */
 const firstMessage = async (
-  task: TrackedTask,
-  steps: PromptStep,
-  { notes, conflicts }: OpenWorkspace,
-  { attempt, review }: AttemptInput,
+  { task, steps, readProject }: Pick<OpenedAttempt, 'task' | 'steps' | 'readProject'>,
+  { root, notes, conflicts }: OpenWorkspace,
+  input: AttemptInput & { readonly backend: Backend },
   ports: AttemptPorts,
-): Promise<string> => {
+): Promise<FirstMessage> => {
   const { id, title, description } = task;
+  const { attempt, review } = input;
+  const { text: instructions, bytes } = await instructionsFor(input, root, readProject, ports);
   const text = taskPrompt({
     id,
     title,
     description,
     notes,
+    instructions,
     review,
     dependencies: await readDependencies(task, ports),
   });
   for (const conflict of conflicts)
     ports.emit({ taskId: id, attempt }, 'log', conflictLog(conflict));
-  await steps.keepPrompt(text);
-  return text;
+  const first = { text, instructionBytes: bytes };
+  await steps.keepPrompt(first);
+  return first;
 };
 
 /** May be called again, in another process too. @throws when the task or its folder is gone */
 export const openAttempt = async (
-  input: AttemptInput,
+  input: AttemptInput & { readonly backend: Backend },
   ports: AttemptPorts,
   signal: AbortSignal,
 ): Promise<OpenedAttempt> => {
@@ -127,15 +156,18 @@ export const openAttempt = async (
   if (known === null && copies.length > 0) ports.emit(input, 'log', copyLog(copies));
   const workspace = await ports.workspace.open(input, await workBefore(task, ports), signal);
   signal.throwIfAborted();
-  const opened = { task, workspace, steps };
+  const readProject: ReadProject = async (read) =>
+    ports.isBranchReviewed() ? ports.workspace.readProject(input, read) : null;
+  const opened = { task, workspace, steps, readProject };
   if (known !== null && !workspace.isNew && workspace.taken === undefined)
     return { ...opened, first: known, failure: null, notes: [] };
   const { failure, notes } = await ports.setUp(input, workspace, signal);
-  if (failure !== null || known !== null) return { ...opened, first: known ?? '', failure, notes };
+  if (failure !== null || known !== null)
+    return { ...opened, first: known ?? { text: '', instructionBytes: 0 }, failure, notes };
   const told = { ...workspace, notes: [...workspace.notes, ...notes] };
   return {
     ...opened,
-    first: await firstMessage(task, steps, told, input, ports),
+    first: await firstMessage(opened, told, input, ports),
     failure: null,
     notes: [],
   };

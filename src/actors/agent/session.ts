@@ -8,9 +8,10 @@ import type { OpenWorkspace } from '../workspace/port.ts';
 import type { AttemptMcp } from './attempt-mcp.ts';
 import { applyCompaction, type Compaction } from './compaction.ts';
 import type { KeepWork } from './keep-work.ts';
+import { createInstructions, type Instructions, type ReadProject } from './project-instructions.ts';
 import { systemPrompt } from './prompt.ts';
 import type { RoleProfile } from './roles.ts';
-import type { TurnSteps } from './steps.ts';
+import type { FirstMessage, TurnSteps } from './steps.ts';
 import type { BegunCall, ModelAnswer } from './turn-steps.ts';
 
 /** Append-only until it is compacted. */
@@ -98,6 +99,7 @@ export interface Session {
   readonly steps: TurnSteps;
   readonly mcp: AttemptMcp;
   readonly keepWork: KeepWork;
+  readonly withInstructions: Instructions;
   /** Messages for the next turn that is new; given once. */
   readonly takeNotes: () => readonly string[];
   readonly addNote: (text: string) => void;
@@ -110,6 +112,8 @@ interface SessionInput {
   readonly steps: TurnSteps;
   readonly mcp: AttemptMcp;
   readonly keepWork: KeepWork;
+  readonly first: FirstMessage;
+  readonly readProject: ReadProject;
   readonly turns: number;
   readonly resumeAt: Resume['at'];
   /** Texts for the model, said before its next turn. */
@@ -130,11 +134,8 @@ const replayTurnStart = (conversation: Conversation, steps: TurnSteps, turn: num
   if (kept !== undefined && compaction?.heard === true) conversation.compact(kept);
 };
 
-const rebuildConversation = (
-  first: string,
-  { steps, turns, resumeAt }: SessionInput,
-): Conversation => {
-  const conversation = createConversation(first);
+const rebuildConversation = ({ first, steps, turns, resumeAt }: SessionInput): Conversation => {
+  const conversation = createConversation(first.text);
   for (let turn = 1; turn <= turns; turn += 1) {
     const thought = steps.thought(turn);
     if (thought?.answer == null)
@@ -155,7 +156,13 @@ const rebuildConversation = (
   return conversation;
 };
 
-export const createSession = (input: SessionInput, first: string): Session => {
+/** What the results of earlier calls ended with. */
+const instructionsSaid = ({ steps, turns }: SessionInput) =>
+  Array.from({ length: turns + 1 }, (_, at) => steps.calls(at + 1))
+    .flat()
+    .flatMap(({ result }) => result?.instructions ?? []);
+
+export const createSession = (input: SessionInput): Session => {
   const { task, profile, workspace, steps, mcp, keepWork } = input;
   const more = mcp.tools().map(({ name }) => name);
   const system = systemPrompt(profile, [...profile.tools, ...more]);
@@ -168,7 +175,12 @@ export const createSession = (input: SessionInput, first: string): Session => {
     steps,
     mcp,
     keepWork,
-    conversation: rebuildConversation(first, input),
+    conversation: rebuildConversation(input),
+    withInstructions: createInstructions({
+      root: workspace.root,
+      readProject: input.readProject,
+      earlier: [{ paths: [], bytes: input.first.instructionBytes }, ...instructionsSaid(input)],
+    }),
     addNote: (text) => {
       notes = [...notes, text];
     },

@@ -73,12 +73,18 @@ const createRunSteps = ({ intentOf, resultOf, write }: StepLog): RunSteps => ({
   endRun: (round, session, delegated) => write(runKey(round), { session }, { delegated }),
 });
 
-const promptSchema = z.object({ text: z.string() });
+const promptSchema = z.object({ text: z.string(), instructionBytes: z.number().default(0) });
 
 /** The first message of the attempt: the same in every process. */
+export interface FirstMessage {
+  readonly text: string;
+  /** How much of it is instructions of the project. */
+  readonly instructionBytes: number;
+}
+
 export interface PromptStep {
-  prompt(): string | null;
-  keepPrompt(text: string): Promise<void>;
+  prompt(): FirstMessage | null;
+  keepPrompt(first: FirstMessage): Promise<void>;
 }
 
 /** The steps of the built-in loop. */
@@ -109,8 +115,8 @@ export const changesMade = (steps: readonly Step[]): readonly string[] =>
     .map(({ key }) => key);
 
 const createPromptStep = ({ intentOf, writeWithNext }: StepLog): PromptStep => ({
-  prompt: () => intentOf('prompt', promptSchema)?.text ?? null,
-  keepPrompt: (text) => writeWithNext('prompt', { text }),
+  prompt: () => intentOf('prompt', promptSchema),
+  keepPrompt: (first) => writeWithNext('prompt', first),
 });
 
 export const createSteps = async (...from: Parameters<typeof createStepLog>): Promise<Steps> => {

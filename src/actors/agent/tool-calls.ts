@@ -153,6 +153,7 @@ export const createToolCalls = (ports: ToolCallPorts) => {
         contextOf(session, input, calls.findIndex((call) => call.id === id) + 1, signal),
       alone: (work) =>
         workspace.alone(work, { signal, onWait: () => emit(input, 'log', folderWaitLog) }),
+      withInstructions: session.withInstructions,
       recall: ({ id }) => steps.call(input.turn, id)?.result ?? null,
       observe: createCallObserver(emit, input, steps, recordResult, signal),
     });

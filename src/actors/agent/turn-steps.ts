@@ -50,6 +50,7 @@ const callResultSchema = z.object({
     .nullable(),
   question: z.string().nullable(),
   malformed: z.boolean().default(false),
+  instructions: z.object({ paths: z.array(z.string()), bytes: z.number() }).optional(),
 });
 
 /** `usage` is the usage of the summary; null when the model was not called. */

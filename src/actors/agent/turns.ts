@@ -266,7 +266,6 @@ export const createAgentTurns = (ports: TurnPorts): AgentTurns => {
   return {
     prepare: async ({ turns, resumeAt, ...attempt }, signal) => {
       const {
-        first,
         failure,
         notes: setUpNotes,
         ...opened
@@ -290,7 +289,7 @@ export const createAgentTurns = (ports: TurnPorts): AgentTurns => {
       const notes = [...restarted, ...mcp.notes];
       const keepWork = createKeepWork(ports.attempt, attempt);
       const input = { ...opened, profile, mcp, keepWork, turns, resumeAt, notes };
-      const session = createSession(input, first);
+      const session = createSession(input);
       const cut = isRestarted
         ? await countCutCall(ports.model, session, { ...attempt, turns })
         : null;

@@ -69,4 +69,6 @@ export interface CallResult extends ToolResult {
   readonly question: string | null;
   /** True for an unknown tool or invalid arguments. */
   readonly malformed: boolean;
+  /** Files with instructions of the project whose text the result ends with. */
+  readonly instructions?: { readonly paths: readonly string[]; readonly bytes: number } | undefined;
 }

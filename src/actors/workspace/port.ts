@@ -145,6 +145,18 @@ export interface WorkFiles {
   read(path: string, bytesAtMost: number): Promise<string | null>;
 }
 
+/** Files that no agent wrote. All paths begin at the top of the repository. */
+export interface ProjectFiles {
+  /** Where the project is in its repository: `''` or `a/b/`. */
+  readonly prefix: string;
+  /** The regular files at the paths and below them. */
+  find(
+    ...paths: readonly string[]
+  ): Promise<readonly { readonly path: string; readonly size: number }[]>;
+  /** Null when there is no such regular file, or it has more bytes. */
+  read(path: string, bytesAtMost: number): Promise<string | null>;
+}
+
 export interface WorkspaceReads {
   /** The saved work of an attempt; null when it changed nothing, or is not over. */
   readonly workOf: WorkReads;
@@ -164,6 +176,14 @@ export interface WorkspaceReads {
     attempt: number,
     read: (files: WorkFiles) => Promise<Result>,
     earlier?: readonly { readonly taskId: TaskId; readonly attempt: number }[],
+  ): Promise<Result | null>;
+  /**
+   * Reads the user's commit that an attempt began with; for null, the one that an attempt would begin
+   * with now. Null when there is none, or agents share the project's folder.
+   */
+  readProject<Result>(
+    attempt: NamedAttempt | null,
+    read: (files: ProjectFiles) => Promise<Result>,
   ): Promise<Result | null>;
 }
 

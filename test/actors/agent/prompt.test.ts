@@ -88,6 +88,21 @@ What it changed:
 `);
 });
 
+test("the project's instructions come before the task, so that they are the same for every task", () => {
+  const instructions = '# What the project says';
+
+  const prompt = taskPrompt({
+    id: 'bd-1',
+    title: 'Do',
+    description: '',
+    notes: [],
+    instructions,
+    dependencies: [],
+  });
+
+  expect(prompt).toBe(`${instructions}\n\nDo this task.\n\n# bd-1: Do\n\n(no description)\n`);
+});
+
 test('a task without description and dependencies is only its title', () => {
   expect(
     taskPrompt({ id: 'bd-1', title: 'Do', description: '  ', notes: [], dependencies: [] }),

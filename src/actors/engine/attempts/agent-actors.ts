@@ -302,6 +302,7 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
       createSteps(patientReads(store), journal, key, () =>
         calls.get(attemptKey(key.taskId, key.attempt)),
       ),
+    isBranchReviewed: () => settings().merge === 'none',
     setUp: createSetUp(setupPorts, setupWorktree),
   };
   const onInterrupted = () => settings().onInterrupted;
@@ -310,7 +311,7 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
     ...(ports.mcp ?? { variables: {}, pinsFile: null, version: '' }),
     ...{ emit, sandbox, networkOf, environmentOf },
     // What was merged without a person is not the user's own.
-    usersFiles: () => (settings().merge === 'none' ? workspace.usersFiles : null),
+    usersFiles: () => (attempt.isBranchReviewed() ? workspace.usersFiles : null),
     serversOf: (role) => mcpServersFor(settings(), role),
   };
   const openServers = createServersOpener(mcpPorts);

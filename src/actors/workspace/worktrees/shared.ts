@@ -69,5 +69,6 @@ export const createSharedWorkspace = ({
     watchMerges: () => () => {},
     diff: async () => null,
     inspect: async () => null,
+    readProject: async () => null,
   };
 };

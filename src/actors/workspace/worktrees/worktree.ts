@@ -11,11 +11,20 @@ import {
   type SerialQueue,
 } from '../../process/serial-queue.ts';
 import { createSetupCache } from '../folders/setup-cache.ts';
+import { commitOf } from '../git/commits.ts';
 import { requireGit } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
 import { firstBase, type WorkRecord } from '../git/work-records.ts';
 import { createRegeneration } from '../merging/regenerate.ts';
-import type { Changes, DiffPart, InCommit, NamedAttempt, WorkFiles, Workspace } from '../port.ts';
+import type {
+  Changes,
+  DiffPart,
+  InCommit,
+  NamedAttempt,
+  ProjectFiles,
+  WorkFiles,
+  Workspace,
+} from '../port.ts';
 import { limitTravel } from '../travel/limited-travel.ts';
 import { createWorkTravel } from '../travel/work-travel.ts';
 import { findAbsent } from './absent.ts';
@@ -59,31 +68,38 @@ const changedSince = async (
   return left.filter((path) => some.has(path));
 };
 
+/** Reads a commit. */
+const filesOf = ({ git }: GitDirs, commit: string): Omit<ProjectFiles, 'prefix'> => {
+  const find: ProjectFiles['find'] = async (...paths) => {
+    const list = ['ls-tree', '-r', '-l', '-z', commit, '--', ...paths];
+    const found = split(await requireGit('the files cannot be listed', git(list)));
+    return found.flatMap((line) => {
+      const [, size, path] = regular.exec(line) ?? [];
+      return path === undefined ? [] : [{ size: Number(size), path }];
+    });
+  };
+  return {
+    find,
+    read: async (path, bytesAtMost) => {
+      const [found, ...others] = await find(path);
+      if (found?.path !== path || others.length > 0 || found.size > bytesAtMost) return null;
+      const blob = git(['cat-file', 'blob', `${commit}:${path}`]);
+      return (await requireGit('the file cannot be read', blob)).toString();
+    },
+  };
+};
+
 const readWorkFiles = async (
   dirs: GitDirs,
   record: WorkRecord,
   earlier: readonly WorkRecord[],
 ): Promise<WorkFiles> => {
-  const { git } = dirs;
-  const commit = tipOf(record);
   const changed = (await changedSince(dirs, record, earlier)).sort();
-  const entries = async (path: string): Promise<readonly { size: number; path: string }[]> => {
-    const list = ['ls-tree', '-r', '-l', '-z', commit, '--', path];
-    const found = split(await requireGit('the files cannot be listed', git(list)));
-    return found.flatMap((line) => {
-      const [, size, name] = regular.exec(line) ?? [];
-      return name === undefined ? [] : [{ size: Number(size), path: name }];
-    });
-  };
+  const { find, read } = filesOf(dirs, tipOf(record));
   return {
     changed,
-    list: async (path) => (await entries(path)).map((each) => each.path).sort(),
-    read: async (path, bytesAtMost) => {
-      const [found, ...others] = await entries(path);
-      if (found?.path !== path || others.length > 0 || found.size > bytesAtMost) return null;
-      const blob = git(['cat-file', 'blob', `${commit}:${path}`]);
-      return (await requireGit('the file cannot be read', blob)).toString();
-    },
+    list: async (path) => (await find(path)).map((each) => each.path).sort(),
+    read,
   };
 };
 
@@ -99,6 +115,20 @@ const createInspect =
       if (found?.closed === true && found.kind === record.kind) before.push(found);
     }
     return stores.use(record.kind, async (dirs) => read(await readWorkFiles(dirs, record, before)));
+  };
+
+const createReadProject =
+  ({ records, stores }: WorkParts): Workspace['readProject'] =>
+  async (attempt, read) => {
+    const readAt = async (dirs: GitDirs, head: string | null) =>
+      head === null ? null : await read({ ...filesOf(dirs, head), prefix: dirs.repository.prefix });
+    if (attempt === null)
+      return stores.current(async (dirs) =>
+        // Ours has the folder as an attempt found it last.
+        readAt(dirs, dirs.repository.kind === 'own' ? null : await commitOf(dirs, 'HEAD')),
+      );
+    const record = await records.read(attempt.taskId, attempt.attempt);
+    return record === null ? null : stores.use(record.kind, (dirs) => readAt(dirs, record.head));
   };
 
 const createDiff =
@@ -283,6 +313,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
       }),
     watchMerges: merges.watch,
     inspect: createInspect(parts),
+    readProject: createReadProject(parts),
     diff: async (taskId, attempt, part) => {
       const number = attempt ?? (await records.latest(taskId))?.attempt ?? null;
       return number === null
