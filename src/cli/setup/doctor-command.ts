@@ -1,8 +1,15 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
+import {
+  folderFiles,
+  instructionBytesAtMost,
+  listInstructions,
+} from '../../actors/agent/project-instructions.ts';
 import { runHostProbes } from '../../actors/sandbox/host-probes.ts';
 import { runSandboxProbes, type SandboxProbe } from '../../actors/sandbox/self-test.ts';
+import type { Workspace } from '../../actors/workspace/port.ts';
 import { messageOf } from '../../machines/message-of.ts';
+import { someOf } from '../../machines/plural.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { findServer, isSilent, refusedConfigOf } from '../client/find-server.ts';
 import type { Address } from '../client/http-request.ts';
@@ -108,10 +115,51 @@ const checkAssistants = (loaded: LoadedConfig, { project }: CommandContext): Che
   };
 };
 
+/** What the built-in agent is told of the project. */
+const checkInstructions = async (
+  workspace: Workspace,
+  { project }: CommandContext,
+  { workspace: { merge } }: Config,
+): Promise<Check> => {
+  const check = 'instructions';
+  if (workspace.mode === 'worktree' && merge !== 'none')
+    return {
+      check,
+      status: 'note',
+      detail: `AGENTS.md and skills are not read: with workspace.merge ${merge} agents can change them, and nobody looks`,
+    };
+  const { files, skills, below } =
+    (await workspace.readProject(null, listInstructions)) ??
+    (await listInstructions(folderFiles(project.root)));
+  const read = files.filter(({ text }) => text !== null);
+  const bytes = read.reduce((sum, { text }) => sum + Buffer.byteLength(text ?? ''), 0);
+  const parts = [
+    ...read.map(({ path }) => path),
+    ...(below.length === 0 ? [] : [`for files beside or below them ${someOf(below)}`]),
+    ...(skills.length === 0 ? [] : [`the skills ${someOf(skills.map(({ name }) => name))}`]),
+  ];
+  const faults = [
+    ...files.flatMap(({ path, text }) =>
+      text === null ? [`${path} is not read: it is no text, or larger than 1 MiB`] : [],
+    ),
+    ...(bytes > instructionBytesAtMost
+      ? [`of ${bytes} bytes an agent is shown ${instructionBytesAtMost}`]
+      : []),
+  ];
+  const what = parts.length === 0 ? [] : [`the built-in agent reads ${parts.join('; ')}`];
+  const none = 'no AGENTS.md, CLAUDE.md or .agents/skills';
+  return {
+    check,
+    status: faults.length === 0 ? 'ok' : 'note',
+    detail: oneLine([...what, ...faults].join('; ') || none, 1_000),
+  };
+};
+
 const checkWorkspace = async (
-  { project, env }: CommandContext,
+  context: CommandContext,
   loaded: LoadedConfig,
 ): Promise<readonly Check[]> => {
+  const { project, env } = context;
   const { config } = loaded;
   const workspace = await workspaceFor(loaded, project, env);
   const detail = workspace.describe();
@@ -119,6 +167,9 @@ const checkWorkspace = async (
   const repository = await checkRepository(config, workspace, storeFor(config, project, env));
   return [
     { check: 'workspace', status: isRefused ? 'problem' : 'ok', detail },
+    ...(isRefused
+      ? []
+      : await tryCheck('instructions', () => checkInstructions(workspace, context, config))),
     ...(repository === null ? [] : [{ check: 'repository', ...repository }]),
   ];
 };

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -310,6 +311,7 @@ test('in a shared folder links and pipes are not read', async () => {
   const outside = temporaryFolder();
   put(outside, { 'AGENTS.md': 'Of elsewhere.' });
   symlinkSync(join(outside, 'AGENTS.md'), join(root, 'AGENTS.md'));
+  execFileSync('mkfifo', [join(root, 'CLAUDE.md')]);
   const { first, setting } = await play([], { root, workspace: inFolder });
 
   await runToEnd(setting);
