@@ -1,4 +1,4 @@
-import type { RoleProfile } from '../../src/actors/agent/roles.ts';
+import type { RoleProfile } from '../../src/actors/agent/prompt.ts';
 import type { Assistants } from '../../src/actors/assistants/assistants.ts';
 import type { Settings } from '../../src/actors/engine/attempts/settings.ts';
 import { createSystem, type System } from '../../src/actors/system.ts';

@@ -37,8 +37,7 @@ import {
   type OpenedAttempt,
   openAttempt,
 } from './open-attempt.ts';
-import { answersIn } from './prompt.ts';
-import type { RoleProfile } from './roles.ts';
+import { answersIn, type RoleProfile } from './prompt.ts';
 import { type BegunRun, type RunSteps, runKey } from './steps.ts';
 
 /** The names in `require_approval` that a call of an assistant falls under. */

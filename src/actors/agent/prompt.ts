@@ -4,9 +4,21 @@ import {
   type ReviewComment,
   type ReviewedWork,
 } from '../../machines/review.ts';
+import type { Role } from '../../machines/task.ts';
 import { keepHeadAndTail } from '../process/head-tail-buffer.ts';
 import { fencedBlock } from '../results/results.ts';
-import type { RoleProfile } from './roles.ts';
+
+export interface RoleProfile {
+  readonly role: Role;
+  readonly description: string;
+  /** Names of tools; every role needs `finish` to end. */
+  readonly tools: readonly string[];
+  readonly timeoutMs: number;
+  readonly prompt: string;
+  readonly criteria: readonly string[];
+  /** The project's own file for the role, shown to the agent as material; null without one. */
+  readonly projectNotes: string | null;
+}
 
 const commentBody = (text: string): string => text.trim().replaceAll('\n', '\n   ');
 

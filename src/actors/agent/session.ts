@@ -9,8 +9,7 @@ import type { AttemptMcp } from './attempt-mcp.ts';
 import { applyCompaction, type Compaction } from './compaction.ts';
 import type { KeepWork } from './keep-work.ts';
 import { createInstructions, type Instructions, type ReadProject } from './project-instructions.ts';
-import { systemPrompt } from './prompt.ts';
-import type { RoleProfile } from './roles.ts';
+import { type RoleProfile, systemPrompt } from './prompt.ts';
 import type { FirstMessage, TurnSteps } from './steps.ts';
 import type { BegunCall, ModelAnswer } from './turn-steps.ts';
 

@@ -47,7 +47,7 @@ import {
   type ModelCallPorts,
 } from './model-call.ts';
 import { type AttemptPorts, openAttempt } from './open-attempt.ts';
-import type { RoleProfile } from './roles.ts';
+import type { RoleProfile } from './prompt.ts';
 import { createSession, type Session, unclearCalls } from './session.ts';
 import { createToolCalls, maxShownLength, type ToolCallPorts } from './tool-calls.ts';
 import type { BegunCall, KeptCompaction, ModelAnswer } from './turn-steps.ts';

@@ -1,5 +1,5 @@
 import type {
-  JSONValue,
+  APICallError,
   LanguageModelV3,
   LanguageModelV3Message,
   LanguageModelV3Prompt,
@@ -9,7 +9,7 @@ import type {
 import { APIConnectionError, APIError } from 'openai';
 import { parseJson } from '../../machines/json.ts';
 import { errorIn } from './error-body.ts';
-import { type Assembly, validCount } from './openai-assembly.ts';
+import { type Assembly, cachedPlaces, validCount } from './openai-assembly.ts';
 import { createStreamedCall, keyHeader, type ProviderOptions } from './openai-call.ts';
 import type { Model, ModelMessage, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 import { type PartOptions, type Thoughts, thoughtsFor } from './reasoning.ts';
@@ -56,7 +56,7 @@ const encodeAssistant = (
       type: 'tool-call' as const,
       toolCallId: id,
       toolName: tool,
-      input: (parseJson(written) ?? {}) as JSONValue,
+      input: parseJson(written) ?? {},
       ...given(marks.get(id)),
     })),
   ];
@@ -96,16 +96,6 @@ const withJoinedResults = (
   return joined;
 };
 
-/** The last messages of the last two turns of the user: a cache keeps all that is before them. */
-const cachedPlaces = (messages: readonly LanguageModelV3Message[]): ReadonlySet<number> =>
-  new Set(
-    messages
-      .flatMap(({ role }, at) =>
-        role !== 'assistant' && (messages[at + 1]?.role ?? 'assistant') === 'assistant' ? [at] : [],
-      )
-      .slice(-2),
-  );
-
 /** With places up to which the provider keeps what it read, which only Anthropic needs to be told. */
 export const encodePrompt = (
   { system, messages, model }: Pick<ModelRequest, 'system' | 'messages' | 'model'>,
@@ -133,18 +123,15 @@ const finishReasons: Readonly<Record<string, string>> = {
   'content-filter': 'content_filter',
 };
 
-interface CallError extends Error {
-  readonly statusCode?: number;
-  readonly responseHeaders?: Record<string, string>;
-  readonly responseBody?: string;
-}
+/** Without its package, which is loaded when it is used. */
+const isCallError = (error: Error): error is APICallError => error.name === 'AI_APICallError';
 
 /** As the openai package would throw it, whose errors are classified. */
 const asOpenAiError = (error: unknown): unknown => {
   if (!(error instanceof Error))
     return new APIError(undefined, errorIn(error), undefined, undefined);
-  if (error.name !== 'AI_APICallError') return error.cause ?? error;
-  const { statusCode, responseHeaders, responseBody = '', message, cause } = error as CallError;
+  if (!isCallError(error)) return error.cause ?? error;
+  const { statusCode, responseHeaders, responseBody = '', message, cause } = error;
   if (statusCode === undefined)
     return new APIConnectionError({ message, ...(cause instanceof Error ? { cause } : {}) });
   const said = errorIn(parseJson(responseBody) ?? responseBody);

@@ -46,3 +46,13 @@ export const cacheWritesIn = (details: object | undefined): number => {
     validCount(given['cache_write_tokens']) || validCount(given['cache_creation_input_tokens'])
   );
 };
+
+/** The last messages of the last two turns of the user: a cache keeps all up to there. */
+export const cachedPlaces = (messages: readonly { readonly role: string }[]): ReadonlySet<number> =>
+  new Set(
+    messages
+      .flatMap(({ role }, at) =>
+        role !== 'assistant' && (messages[at + 1]?.role ?? 'assistant') === 'assistant' ? [at] : [],
+      )
+      .slice(-2),
+  );

@@ -3,7 +3,6 @@ import { isJsonObject, type JsonObject } from '../../machines/json.ts';
 import type { Failure } from '../../machines/task.ts';
 import { createEventReader } from '../process/line-splitter.ts';
 import { errorIn } from './error-body.ts';
-import { cancelledCall } from './failures.ts';
 import type { Assembly } from './openai-assembly.ts';
 import {
   callFailure,
@@ -14,7 +13,7 @@ import {
   WireError,
 } from './openai-faults.ts';
 
-import type { Model, ModelEvent, ModelRequest } from './port.ts';
+import { cancelledCall, type Model, type ModelEvent, type ModelRequest } from './port.ts';
 import { estimatedUsage } from './price.ts';
 import { createWatchdog, defaultTimeouts, type Timeouts, type Watchdog } from './watchdog.ts';
 

@@ -6,7 +6,13 @@ import type {
 import type { CompletionUsage } from 'openai/resources/completions';
 import { isJsonObject, type JsonObject, parseJson } from '../../machines/json.ts';
 import { type Compat, defaultCompat, maxTokensFieldAt } from './compat.ts';
-import { type Assembly, cacheWritesIn, validCount, withOwnIds } from './openai-assembly.ts';
+import {
+  type Assembly,
+  cachedPlaces,
+  cacheWritesIn,
+  validCount,
+  withOwnIds,
+} from './openai-assembly.ts';
 import { createOpenAiCall, hostOf, keyHeader, type ProviderOptions } from './openai-call.ts';
 import { createChatCalls } from './openai-chat-calls.ts';
 import type { Model, ModelMessage, ModelRequest, ModelUsage, ToolCall } from './port.ts';
@@ -132,6 +138,28 @@ const encodeChatMessages = (
     return [...(needsReply ? [reply] : []), encodeChatMessage(message, model, compat)];
   });
 
+/** With `isKept` up to where a cache keeps what it read, which OpenRouter passes on to Anthropic. */
+const encodeConversation = (
+  system: string,
+  turns: readonly ChatCompletionMessageParam[],
+  { isKept }: { readonly isKept: boolean },
+): ChatCompletionMessageParam[] => {
+  const places = cachedPlaces(turns);
+  const kept = (text: string) => [
+    { type: 'text' as const, text, cache_control: { type: 'ephemeral' } },
+  ];
+  if (!isKept) return [{ role: 'system', content: system }, ...turns];
+  const encoded = turns.map((message, at): ChatCompletionMessageParam => {
+    const { role, content } = message;
+    const isText = places.has(at) && role !== 'function' && typeof content === 'string' && content;
+    return isText ? { ...message, content: kept(content) } : message;
+  });
+  return [{ role: 'system', content: kept(system) }, ...encoded];
+};
+
+const marksCache = (host: string, model: string): boolean =>
+  host === 'openrouter.ai' && model.startsWith('anthropic/');
+
 export const encodeChatRequest = (
   { model, system, messages, tools, maxTokens, wordsOnly = false }: ModelRequest,
   compat: Compat,
@@ -140,7 +168,9 @@ export const encodeChatRequest = (
   model,
   stream: true,
   ...(compat.streamOptions ? { stream_options: { include_usage: true } } : {}),
-  messages: [{ role: 'system', content: system }, ...encodeChatMessages(messages, model, compat)],
+  messages: encodeConversation(system, encodeChatMessages(messages, model, compat), {
+    isKept: marksCache(host, model),
+  }),
   ...(tools.length === 0
     ? {}
     : {

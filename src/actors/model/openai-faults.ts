@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { isJsonObject, textIn, textOrEmpty } from '../../machines/json.ts';
 import { dayMs, hourMs, minuteMs } from '../../machines/milliseconds.ts';
 import type { Failure } from '../../machines/task.ts';
-import { modelFailure } from './failures.ts';
+import { modelFailure } from './port.ts';
 import type { Trip } from './watchdog.ts';
 
 const minPauseMs = 500;

@@ -91,3 +91,13 @@ export interface Model {
   readonly disclaimer: string | null;
   ask(request: ModelRequest, signal: AbortSignal): AsyncIterable<ModelEvent>;
 }
+
+/** `kind` is the fact by which machines and tests tell failures of a model apart. */
+export const modelFailure = (
+  kind: string,
+  message: string,
+  retryable: boolean,
+  facts: Readonly<Record<string, unknown>> = {},
+): Failure => ({ code: 'model_failed', message, facts: { kind, ...facts }, retryable });
+
+export const cancelledCall: Failure = modelFailure('cancelled', 'the call was cancelled', false);

@@ -1,6 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { cancelledCall } from './failures.ts';
-import type { Model, ModelEvent, ModelMessage, ModelRequest, ToolCall } from './port.ts';
+import {
+  cancelledCall,
+  type Model,
+  type ModelEvent,
+  type ModelMessage,
+  type ModelRequest,
+  type ToolCall,
+} from './port.ts';
 import type { Script, ScriptTurn } from './script.ts';
 
 const disclaimer = 'Played by the scripted model: no language model was called.';

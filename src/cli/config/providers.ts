@@ -1,5 +1,5 @@
-import { readRegular } from '../../actors/files/regular-file.ts';
 import type { AskedPlace } from '../../actors/engine/attempts/settings.ts';
+import { readRegular } from '../../actors/files/regular-file.ts';
 import type { AiSdkOptions } from '../../actors/model/ai-sdk.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { LoadedConfig } from './config.ts';

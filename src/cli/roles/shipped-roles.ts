@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { RoleProfile } from '../../actors/agent/roles.ts';
+import type { RoleProfile } from '../../actors/agent/prompt.ts';
 import { forEachRole, type Role } from '../../machines/task.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { parseRole } from './parse-role.ts';

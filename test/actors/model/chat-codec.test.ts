@@ -272,3 +272,24 @@ describe('calls that are printed as text', () => {
     });
   });
 });
+
+test('OpenRouter is told up to where Anthropic keeps what it read, and nobody else is', () => {
+  const request = aRequest({
+    model: 'anthropic/claude-sonnet-4.5',
+    messages: ['one', 'two', 'three'].flatMap((text) => [
+      { role: 'user' as const, text },
+      { role: 'assistant' as const, text: `${text}, yes`, calls: [] },
+    ]),
+  });
+  const kept = (host: string, model = request.model): readonly unknown[] =>
+    encodeChatRequest({ ...request, model }, defaultCompat, host).messages.flatMap(({ content }) =>
+      typeof content === 'string' ? [] : [content],
+    );
+  const cache_control = { type: 'ephemeral' };
+
+  expect(kept('openrouter.ai')).toEqual(
+    ['You are an engineer.', 'two', 'three'].map((text) => [{ type: 'text', text, cache_control }]),
+  );
+  expect(kept('openrouter.ai', 'openai/gpt-5')).toEqual([]);
+  expect(kept('127.0.0.1')).toEqual([]);
+});

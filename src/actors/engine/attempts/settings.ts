@@ -4,7 +4,7 @@ import type { QueueMember } from '../../../machines/merge-queue/merge-queue-cont
 import type { SupervisorInput } from '../../../machines/supervisor/supervisor-context.ts';
 import type { AttemptInput, Role, RunOptions } from '../../../machines/task.ts';
 import type { OnInterrupted } from '../../agent/interrupted-calls.ts';
-import type { RoleProfile } from '../../agent/roles.ts';
+import type { RoleProfile } from '../../agent/prompt.ts';
 import type { McpServer } from '../../mcp/port.ts';
 import { contextWindowOf } from '../../model/context-windows.ts';
 import type { Price } from '../../model/price.ts';
