@@ -548,7 +548,7 @@ test('doctor says what is used and what is missing, and never a key', async () =
     code: 1,
     out: expect.stringMatching(/problem +model +OPENAI_API_KEY is not set/),
   });
-  expect(missing.out).toContain(`ok       config      ${configFile}`);
+  expect(missing.out).toContain(`ok       config        ${configFile}`);
   expect(ready.code).toBe(0);
   expect(JSON.parse(ready.out)).toMatchObject({
     config: { server: { max_concurrent_agents: 2, queue_limit: 10_000 } },

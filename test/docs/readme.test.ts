@@ -18,7 +18,7 @@ test('a server starts with the configuration that the README shows', () => {
   expect(settings).toMatchObject({
     cap: 5,
     maxCostUsd: 2,
-    roles: { reviewer: { model: 'gpt-5.1-mini' } },
+    roles: { reviewer: { model: 'gpt-5-mini' } },
   });
 });
 
@@ -27,7 +27,8 @@ test('a stranger can start before the state diagram, with Claude or a key of any
   const start = readme.slice(0, readme.indexOf('## Quick start'));
 
   expect(before).toContain('## Quick start');
-  for (const named of ['claude auth login', 'codex login', 'OPENAI_API_KEY', 'OPENAI_BASE_URL'])
+  const keys = ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'GEMINI_API_KEY', 'OPENROUTER_API_KEY'];
+  for (const named of ['claude auth login', 'codex login', ...keys, 'docs/guides/models.md'])
     expect(before).toContain(named);
   expect(after).toContain('queued --> started');
   // The words of the glossary (docs/architecture.md) that mean nothing to a stranger.

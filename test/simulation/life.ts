@@ -108,7 +108,7 @@ const settingsFor = (plan: Plan): Settings => {
     answerMs: plan.answerMs,
     defaultAnswer: null,
     defaultDecision: null,
-    prices: {},
+    prices: { simulated: { input: 0, cachedInput: 0, output: 0 } },
     placeOf: (model) => ({ model, baseUrl: null, variable: 'OPENAI_API_KEY' }),
     mcpServers: [],
     maxRetries: plan.maxRetries,

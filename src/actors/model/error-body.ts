@@ -9,7 +9,7 @@ const messageKeys = ['message', 'error', 'detail', 'msg', 'errors'];
 /** The title of a page; empty for other markup. */
 const textOf = (text: string): string =>
   /^\s*<[!?a-z]/i.test(text)
-    ? (/<title[^>]*>([^<]*)</i.exec(text.slice(0, longestHead))?.[1] ?? '').trim()
+    ? (/<title[^<>]*>([^<]*)</i.exec(text.slice(0, longestHead))?.[1] ?? '').trim()
     : text.trim();
 
 /** FastAPI: the path to a refused field. */

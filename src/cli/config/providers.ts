@@ -181,6 +181,7 @@ export const variableOf = (config: Config, requested: string): string =>
  */
 export const withChosenModel = (loaded: LoadedConfig, env: NodeJS.ProcessEnv): LoadedConfig => {
   const { config } = loaded;
+  if (!['auto', 'builtin'].includes(config.api.backend)) return loaded;
   const { provider, model } = placeOfModel(config, config.api.provider_model, env);
   if (provider.name === 'openai' || model !== shippedApi.provider_model) return loaded;
   const provider_model = `${provider.name}/${provider.defaultModel}`;

@@ -20,6 +20,7 @@ import { type LoadedConfig, loadConfig } from '../config/config.ts';
 import { entryText, projectServers } from '../config/mcp-servers.ts';
 import { missingPaths } from '../config/missing-paths.ts';
 import { projectOrNone } from '../config/own-file.ts';
+import { withChosenModel } from '../config/providers.ts';
 import { remoteCredentials } from '../config/remote-credentials.ts';
 import { sandboxFor } from '../config/sandbox.ts';
 import type { Config } from '../config/schema/config-schema.ts';
@@ -210,7 +211,8 @@ const differenceChecks = async (
   loaded: LoadedConfig,
   address: Address,
 ): Promise<readonly Check[]> => {
-  const here = surroundingsOf(loaded, takeCredentials({ ...env }), env['PATH']);
+  const chosen = withChosenModel(loaded, env);
+  const here = surroundingsOf(chosen, takeCredentials({ ...env }), env['PATH']);
   const found = await differencesFrom(here, address, env).catch((error: unknown) => [
     `it cannot be asked how it differs: ${messageOf(error)}`,
   ]);

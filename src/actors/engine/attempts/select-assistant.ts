@@ -90,7 +90,14 @@ export const missingFor = (
   chosen: SelectedBackend,
   { placeOf }: Pick<Settings, 'placeOf'>,
 ): MissingCredential => {
-  const missing = { missingCredential: placeOf(chosen.name).variable, credentialRemedy };
+  const { variable } = placeOf(chosen.name);
+  const missing = {
+    missingCredential: variable,
+    credentialRemedy:
+      variable === 'OPENAI_API_KEY'
+        ? credentialRemedy
+        : 'set it, or name a model of another provider',
+  };
   if (chosen.backend === 'builtin')
     return chosen.model === null ? missing : { missingCredential: null };
   return chosen.problem === null

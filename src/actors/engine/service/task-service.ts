@@ -284,8 +284,9 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
       const givenUp = await ports.merges.giveUp(id);
       if (givenUp !== null) return givenUp;
       await requireNotElsewhere(id);
-      const snapshot = await views.snapshotOf(id);
-      if (snapshot.hasTag('pending') || !(await ports.merges.withdraw(id)))
+      const snapshot = await views.snapshotOf(id).catch(() => null);
+      const isAtRest = snapshot?.hasTag('pending') === false;
+      if (!isAtRest || !(await ports.merges.withdraw(id)))
         return commands.ask(id, { type: 'cancel', reason });
       const message = `taken out of the merge queue${reason === null ? '' : `: ${reason}`}`;
       const data = { level: 'info', message };
