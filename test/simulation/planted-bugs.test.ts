@@ -191,6 +191,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     file: 'src/machines/merge-queue/merge-queue-context.ts',
     find: 'batch.filter((member) => !isEnded(member))',
     put: 'batch',
+    store: 'far',
     world: { merges: true },
     says: /M7 .* was never answered/,
   },

@@ -71,7 +71,8 @@ const ended = (task: TaskView): Look => {
   const merge = merges[task.work?.merge?.state ?? ''];
   if (merge === merging) return merging;
   if (isToReview(task)) return merge ?? toReview;
-  return look('done', 'check', 'done', task.work?.merged_at === undefined ? 'Done' : 'Merged');
+  const { merged_at: merged, discarded_at: discarded } = task.work ?? {};
+  return look('done', 'check', 'done', merged ? 'Merged' : discarded ? 'Discarded' : 'Done');
 };
 
 const toReview = look('review', 'merge', 'rev', 'Ready to merge');

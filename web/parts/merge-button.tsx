@@ -38,7 +38,7 @@ export const MergeButton = ({ task, kind = 'plain', fail }: MergeProps) => {
       <Button
         kind={kind}
         hotkey="m"
-        hint="Adds the work to your branch"
+        hint="Adds it to your branch"
         onPress={async () => orThrow(await merge([task]))}
         onError={fail}
       >
@@ -63,7 +63,7 @@ export const UndoButton = ({ task, fail }: MergeProps) => {
   return (
     <Button
       kind="quiet"
-      hint="A commit takes its changes back, tested as what is merged"
+      hint="A commit takes it back, tested as a merge"
       sure={
         withDependents.value ? 'Undo it with what depends on it' : 'Undo it, the task is open again'
       }

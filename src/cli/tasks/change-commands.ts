@@ -50,6 +50,8 @@ const openWork = ({ task_id, work }: TaskView): string | null => {
   return `its work stays on ${work.branch} and is not merged; take it with: agent merge ${task_id}${force}, or refuse it with: agent discard ${task_id}`;
 };
 
+const takenOut = 'is taken out of the merge queue';
+
 /**
  * Changes each task. A refusal does not keep the others from it. @returns those that were changed
  * @throws the last refusal
@@ -68,7 +70,9 @@ const changeEach = async (
       changed.push(task);
       if (json) io.json(task);
       else {
-        io.out(wrapLines(`${task.task_id} ${changedWords(task)}`, io.width));
+        const isTakenOut = method === 'cancel' && task.status === 'complete';
+        const words = isTakenOut ? `${takenOut}; it stays complete` : changedWords(task);
+        io.out(wrapLines(`${task.task_id} ${words}`, io.width));
         const work =
           method === 'close'
             ? openWork(await callForTask(client, 'status', { task_id: task.task_id }))

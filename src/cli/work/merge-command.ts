@@ -139,7 +139,7 @@ const wayOn = (
   const [id] = left;
   if (unblamed === true) return [again];
   if (run_again === true) return [`agent reopen ${id}`, `agent run ${id}`, again];
-  if (failed !== undefined) return [`agent update ${id}`, again, `agent merge ${id} --no-verify`];
+  if (failed !== undefined) return [`agent update ${id}`, again];
   if (same_lines === true) return [`agent update ${id}`, again];
   if (moved_on === true) return [mergeCommandLine(left, { ...args, squash: true, ff: false })];
   // As `jj` leaves a project: the same command again would find the same.

@@ -219,7 +219,7 @@ export const discardWork = async (
   if (json) io.json(task);
   else
     io.out(
-      `${taskId} attempt ${attempt ?? task.attempt}: discarded; its branch stays until: agent prune --superseded`,
+      `${taskId} attempt ${attempt ?? task.attempt}: discarded; its branch stays until: agent prune --superseded; to have it done again: agent reopen ${taskId}`,
     );
   return exitCodes.done;
 };

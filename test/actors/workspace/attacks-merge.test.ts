@@ -89,7 +89,7 @@ test.each([
 
   expect(await merge(workspace)).toMatchObject({
     status: 'conflict',
-    why: 'the project folder has files of yours at the same paths',
+    why: 'the project folder has files of yours at the same paths: move or commit them first',
     files: [inTheWay],
   });
   expect(readFileSync(join(project, file), 'utf8')).toBe('precious\n');

@@ -138,7 +138,8 @@ export const createTrainProof = (ports: ProofPorts): TrainProof => {
     const side = count === 0 && train !== null ? { ...train, commit: train.head } : cars.at(-1);
     if (side === undefined) return { passed: true, commands: null };
     const together = cars.map(({ taskId }) => taskId).join(', ');
-    const what = count === 0 ? 'the branch without it' : `the branch with ${together}`;
+    const how = cars.some(({ undoes }) => undoes !== undefined) ? 'without' : 'with';
+    const what = count === 0 ? 'the branch without it' : `the branch ${how} ${together}`;
     return proveSide(side, attempts, `${what}, before the project's branch moves`, signal);
   };
   const proveWork: TrainProof['proveWork'] = async ({ head, ...side }, attempt, signal) => {

@@ -184,7 +184,10 @@ export const findObstacle = async (
   if (made !== null) return made;
   const taken = await findUsersFiles(dirs, changes);
   if (taken.length > 0)
-    return stop('the project folder has files of yours at the same paths', taken.map(shownName));
+    return stop(
+      'the project folder has files of yours at the same paths: move or commit them first',
+      taken.map(shownName),
+    );
   const absent: FileChange[] = [];
   for (const change of changes)
     if (

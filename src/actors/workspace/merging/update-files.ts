@@ -179,7 +179,10 @@ const refusalOf = async (
   if (tried.ok) return null;
   const files = filesIn(tried.stderr);
   return files.length > 0
-    ? stop('the project folder has uncommitted changes in the same files', files)
+    ? stop(
+        'the project folder has uncommitted changes in the same files: commit or stash them first',
+        files,
+      )
     : stop(reasonIn(tried.stderr) || 'git did not merge');
 };
 
