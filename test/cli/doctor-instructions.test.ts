@@ -42,14 +42,15 @@ test('doctor lists the instructions that the built-in agent reads, from the comm
   });
 });
 
-test('doctor reads the folder where there is no commit, and says what is not read', async () => {
+test('doctor says that nothing is read in a folder that agents share', async () => {
   const project = openProject();
-  put(project.root, 'AGENTS.md', Buffer.from('a\0b'));
+  put(project.root, 'AGENTS.md', 'Of an agent.');
 
   expect(await instructionsCheck(project)).toEqual({
     check,
     status: 'note',
-    detail: 'AGENTS.md is not read: it is no text, or larger than 1 MiB',
+    detail:
+      'AGENTS.md and skills are not read: with workspace.mode shared agents can change them, and nobody looks',
   });
 });
 

@@ -4,7 +4,7 @@ import type { AttemptInput, Failure, TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { OpenWorkspace, Workspace } from '../workspace/port.ts';
-import { firstInstructions, folderFiles, type ReadProject } from './project-instructions.ts';
+import { firstInstructions, type ReadProject } from './project-instructions.ts';
 import { taskPrompt } from './prompt.ts';
 import type { FirstMessage, Steps } from './steps.ts';
 
@@ -99,15 +99,12 @@ const none = { text: '', bytes: 0 };
 /** Assistants read those files themselves. */
 const instructionsFor = async (
   input: AttemptInput & { readonly backend: Backend },
-  root: string,
   readProject: ReadProject,
-  { workspace, emit }: AttemptPorts,
+  { emit }: AttemptPorts,
 ): Promise<typeof none> => {
   if (input.backend !== 'builtin') return none;
   try {
-    return workspace.mode === 'shared'
-      ? await firstInstructions(folderFiles(root))
-      : ((await readProject(firstInstructions)) ?? none);
+    return (await readProject(firstInstructions)) ?? none;
   } catch (error) {
     const message = `the agent works without the project's AGENTS.md: ${messageOf(error)}`;
     emit(input, 'log', { level: 'warn', message });
@@ -118,13 +115,13 @@ const instructionsFor = async (
 /** Written once, with a log entry for each conflict. */
 const firstMessage = async (
   { task, steps, readProject }: Pick<OpenedAttempt, 'task' | 'steps' | 'readProject'>,
-  { root, notes, conflicts }: OpenWorkspace,
+  { notes, conflicts }: OpenWorkspace,
   input: AttemptInput & { readonly backend: Backend },
   ports: AttemptPorts,
 ): Promise<FirstMessage> => {
   const { id, title, description } = task;
   const { attempt, review } = input;
-  const { text: instructions, bytes } = await instructionsFor(input, root, readProject, ports);
+  const { text: instructions, bytes } = await instructionsFor(input, readProject, ports);
   const text = taskPrompt({
     id,
     title,

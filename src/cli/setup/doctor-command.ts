@@ -123,11 +123,12 @@ const checkInstructions = async (
   { workspace: { merge } }: Config,
 ): Promise<Check> => {
   const check = 'instructions';
-  if (workspace.mode === 'worktree' && merge !== 'none')
+  const isShared = workspace.mode === 'shared';
+  if (isShared || merge !== 'none')
     return {
       check,
       status: 'note',
-      detail: `AGENTS.md and skills are not read: with workspace.merge ${merge} agents can change them, and nobody looks`,
+      detail: `AGENTS.md and skills are not read: with workspace.${isShared ? 'mode shared' : `merge ${merge}`} agents can change them, and nobody looks`,
     };
   const { files, skills, below } =
     (await workspace.readProject(null, listInstructions)) ??

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -288,30 +287,12 @@ test('after a crash the agent goes on with the same bytes, and is not told again
   expect(JSON.stringify(after.sent(1)).match(/Of lib\./g)).toHaveLength(1);
 });
 
-test('in a shared folder the files are read as they are when the attempt begins', async () => {
+test('in a shared folder nothing is read, since an agent may have written it', async () => {
   const root = temporaryFolder();
   put(root, {
-    'AGENTS.md': 'Of the folder.',
+    'AGENTS.md': 'Of an agent.',
     '.agents/skills/a/SKILL.md': '---\nname: a\ndescription: Does a.\n---\n',
   });
-  const outside = temporaryFolder();
-  put(outside, { 'SKILL.md': '---\ndescription: Of elsewhere.\n---\n' });
-  symlinkSync(outside, join(root, '.agents', 'skills', 'b'));
-  const { first, setting } = await play([], { root, workspace: inFolder });
-
-  await runToEnd(setting);
-
-  expect(first()).toContain('Of the folder.');
-  expect(first()).toContain('- a (.agents/skills/a/SKILL.md): Does a.');
-  expect(first()).not.toContain('elsewhere');
-});
-
-test('in a shared folder links and pipes are not read', async () => {
-  const root = temporaryFolder();
-  const outside = temporaryFolder();
-  put(outside, { 'AGENTS.md': 'Of elsewhere.' });
-  symlinkSync(join(outside, 'AGENTS.md'), join(root, 'AGENTS.md'));
-  execFileSync('mkfifo', [join(root, 'CLAUDE.md')]);
   const { first, setting } = await play([], { root, workspace: inFolder });
 
   await runToEnd(setting);
