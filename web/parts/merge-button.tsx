@@ -1,8 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { messageOf } from '../../src/machines/message-of.ts';
-import { changeTask, merge, undo, update } from '../data/actions.ts';
+import { merge, undo, update } from '../data/actions.ts';
 import type { TaskView } from '../data/tasks.ts';
-import { isMerging } from '../model/state.ts';
 import { Button, type ButtonProps } from './button.tsx';
 
 interface MergeProps {
@@ -15,38 +14,29 @@ const orThrow = (why: string | null): void => {
   if (why !== null) throw new Error(why);
 };
 
-const Withdraw = ({ task, fail }: MergeProps) => (
-  <Button kind="quiet" onPress={() => changeTask('cancel', task)} onError={fail}>
-    Take out of the queue
-  </Button>
-);
-
-export const MergeButton = ({ task, kind = 'plain', fail }: MergeProps) => {
-  if (isMerging(task)) return <Withdraw task={task} fail={fail} />;
-  return (
-    <>
-      {task.work?.merge?.updatable && (
-        <Button
-          hotkey="u"
-          hint={`Brings your branch into its work, in attempt ${task.attempt + 1} if need be`}
-          onPress={() => update(task)}
-          onError={fail}
-        >
-          Update
-        </Button>
-      )}
+export const MergeButton = ({ task, kind = 'plain', fail }: MergeProps) => (
+  <>
+    {task.work?.merge?.updatable && (
       <Button
-        kind={kind}
-        hotkey="m"
-        hint="Adds it to your branch"
-        onPress={async () => orThrow(await merge([task]))}
+        hotkey="u"
+        hint={`Brings your branch into its work, in attempt ${task.attempt + 1} if need be`}
+        onPress={() => update(task)}
         onError={fail}
       >
-        Merge
+        Update
       </Button>
-    </>
-  );
-};
+    )}
+    <Button
+      kind={kind}
+      hotkey="m"
+      hint="Adds the work to your branch"
+      onPress={async () => orThrow(await merge([task]))}
+      onError={fail}
+    >
+      Merge
+    </Button>
+  </>
+);
 
 /** Where landed work depends on it, that is named before another press undoes both. */
 export const UndoButton = ({ task, fail }: MergeProps) => {
@@ -59,11 +49,10 @@ export const UndoButton = ({ task, fail }: MergeProps) => {
       throw error;
     }
   };
-  if (isMerging(task)) return <Withdraw task={task} fail={fail} />;
   return (
     <Button
       kind="quiet"
-      hint="A commit takes it back, tested as a merge"
+      hint="A commit takes its changes back, tested as what is merged"
       sure={
         withDependents.value ? 'Undo it with what depends on it' : 'Undo it, the task is open again'
       }

@@ -50,8 +50,6 @@ const openWork = ({ task_id, work }: TaskView): string | null => {
   return `its work stays on ${work.branch} and is not merged; take it with: agent merge ${task_id}${force}, or refuse it with: agent discard ${task_id}`;
 };
 
-const takenOut = 'is taken out of the merge queue';
-
 /**
  * Changes each task. A refusal does not keep the others from it. @returns those that were changed
  * @throws the last refusal
@@ -70,9 +68,7 @@ const changeEach = async (
       changed.push(task);
       if (json) io.json(task);
       else {
-        const isTakenOut = method === 'cancel' && task.status === 'complete';
-        const words = isTakenOut ? `${takenOut}; it stays complete` : changedWords(task);
-        io.out(wrapLines(`${task.task_id} ${words}`, io.width));
+        io.out(wrapLines(`${task.task_id} ${changedWords(task)}`, io.width));
         const work =
           method === 'close'
             ? openWork(await callForTask(client, 'status', { task_id: task.task_id }))

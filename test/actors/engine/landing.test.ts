@@ -389,32 +389,6 @@ test('who asks again and again without waiting makes the queue no larger', async
     );
 });
 
-test('a cancel takes a merge out of the queue, whoever waits is told, and the rest lands', async () => {
-  const release = join(temporaryFolder(), 'go');
-  const verify = `until [ -e ${release} ]; do sleep 0.1; done`;
-  const running = await start({ options: landing(verify) });
-  const [one, two] = [await complete(running, 'Call'), await complete(running, 'Other')];
-  const merging = running.service.mergeMany({ taskIds: [one, two], all: false });
-  await vi.waitFor(() => expect(logs(running, two)).toContain(`verify: ${verify}`));
-
-  const cancelled = await running.service.cancel(one, 'not yet');
-  writeFileSync(release, '');
-  const { landed, refused } = await merging;
-
-  expect(cancelled).toMatchObject({ status: 'complete', attempt: 1 });
-  expect(cancelled.work).not.toHaveProperty('merge');
-  expect(landed.map(({ task_id }) => task_id)).toEqual([two]);
-  expect(refused).toMatchObject([
-    { task_id: one, message: 'a person took it out of the merge queue' },
-  ]);
-  expect(logs(running, one)).toContain('taken out of the merge queue: not yet');
-  expect(gitIn(running.root, 'ls-tree', '--name-only', 'main')).not.toContain('calls-1');
-  await expect(running.service.cancel(two, null)).rejects.toMatchObject({
-    code: 'event_not_allowed',
-  });
-  expect(await running.service.merge({ taskId: one })).toMatchObject({ status: 'merged' });
-});
-
 test('who joins while the queue cannot be saved begins no second one', async () => {
   const release = join(temporaryFolder(), 'go');
   const verify = `until [ -e ${release} ]; do sleep 0.1; done`;

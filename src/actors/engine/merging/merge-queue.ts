@@ -61,8 +61,6 @@ export interface MergeQueue
   plan(wishes: readonly MergeWish[]): Promise<readonly PlannedMerge[]>;
   /** Whether this is asked for already, and not told of yet. */
   isIn(wish: MergeWish): Promise<boolean>;
-  /** Takes out what people asked for of a task, which those who wait are told. @returns whether it was in */
-  withdraw(taskId: TaskId): Promise<boolean>;
   /** In words and as the state of its chart. */
   check(): Promise<{ readonly ok: boolean; readonly detail: string; readonly state: string }>;
   /** With the place of the work in the queue. */
@@ -280,11 +278,6 @@ const stateOf = (
   return value === 'testing' ? 'testing' : 'waiting';
 };
 
-const withdrawn: Merged = {
-  ...{ status: 'conflict', branch: '', files: [] },
-  why: 'a person took it out of the merge queue',
-};
-
 /** So often who joins tries again. */
 const joinTries = 2;
 const tasksAtMost = 10_000;
@@ -421,9 +414,11 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
     await host.begin({ queueId, server, maxBatch: maxBatch(), members }, () => true);
   };
 
-  const leave = async (tickets: readonly string[], open = newest): Promise<void> => {
+  const leave = (tickets: readonly string[]): void => {
+    const open = newest;
     if (open === null) return;
-    for (const ticket of tickets) await host.send(open, { type: 'leave', ticket }, () => true);
+    for (const ticket of tickets)
+      host.send(open, { type: 'leave', ticket }, () => true).catch(() => {});
   };
 
   return {
@@ -433,12 +428,12 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
         signal.throwIfAborted();
         await join(await membersOf(ports, named));
         // Who asked went away meanwhile.
-        if (signal.aborted) await leave(named.map(({ ticket }) => ticket));
+        if (signal.aborted) leave(named.map(({ ticket }) => ticket));
       });
       const waiting = new Map<string, (reason: unknown) => void>();
       // One for all of them: a signal may outlive the merge, and there may be a thousand.
       const giveUp = (): void => {
-        leave([...waiting.keys()]).catch(() => {});
+        leave([...waiting.keys()]);
         for (const reject of [...waiting.values()]) reject(signal.reason);
       };
       signal.addEventListener('abort', giveUp, { once: true });
@@ -464,20 +459,6 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
         (each) =>
           isOf(each, wish) && each.undo === wish.undo && !ended.some((it) => isOf(it, each)),
       );
-    },
-    withdraw: async (taskId) => {
-      const open = newest;
-      const queue = await readState(open);
-      if (queue === null) return false;
-      const tickets = [...queue.context.members, ...queue.context.batch].flatMap((member) =>
-        member.taskId === taskId && member.by === 'person' ? member.tickets : [],
-      );
-      await leave(tickets, open);
-      const after = await readState(open);
-      // What lands already stays.
-      const gone = tickets.filter((ticket) => after === null || !hasTicket(after, ticket));
-      for (const ticket of gone) waiters.get(ticket)?.(withdrawn);
-      return gone.length > 0;
     },
     check: async () => {
       try {

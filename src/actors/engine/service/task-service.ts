@@ -142,7 +142,7 @@ export interface TaskService
   explain(taskId: string): Promise<Explanation>;
   close(taskId: string, reason: string | null): Promise<TaskView>;
   reopen(taskId: string, reason: string | null): Promise<TaskView>;
-  /** Takes the work of a task at rest out of the merge queue; gives up a queue that cannot be restored. */
+  /** Gives up a merge queue that cannot be restored, too. */
   cancel(taskId: string, reason: string | null): Promise<TaskView>;
   retry(
     taskId: string,
@@ -168,7 +168,7 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
     'diff' | 'discard' | 'workOf' | 'bringWork' | 'update' | 'keepUpdate'
   >;
   readonly proof: Pick<TrainProof, 'proveWork' | 'attemptOf'>;
-  readonly merges: Pick<MergeQueue, 'merge' | 'plan' | 'giveUp' | 'isIn' | 'withdraw'>;
+  readonly merges: Pick<MergeQueue, 'merge' | 'plan' | 'giveUp' | 'isIn'>;
   readonly landing: () => MergeSettings;
   readonly projectRoot: () => string;
 }
@@ -284,14 +284,7 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
       const givenUp = await ports.merges.giveUp(id);
       if (givenUp !== null) return givenUp;
       await requireNotElsewhere(id);
-      const snapshot = await views.snapshotOf(id).catch(() => null);
-      const isAtRest = snapshot?.hasTag('pending') === false;
-      if (!isAtRest || !(await ports.merges.withdraw(id)))
-        return commands.ask(id, { type: 'cancel', reason });
-      const message = `taken out of the merge queue${reason === null ? '' : `: ${reason}`}`;
-      const data = { level: 'info', message };
-      await ports.record(entry(id, snapshot.context.attempt, 'log', ports.now(), data));
-      return queries.status(id);
+      return commands.ask(id, { type: 'cancel', reason });
     },
     respond: async (taskId, attempt, response) => {
       const view = await queries.status(taskId);
