@@ -1,7 +1,12 @@
-import { writeFileSync } from 'node:fs';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { placeOfModel, variableOf, withChosenModel } from '../../src/cli/config/providers.ts';
+import {
+  placeOfModel,
+  providerSecrets,
+  variableOf,
+  withChosenModel,
+} from '../../src/cli/config/providers.ts';
 import { configSchema } from '../../src/cli/config/schema/config-schema.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -66,7 +71,9 @@ test('a key file wins over the variable, and one that is missing is told by its 
   const given = { providers: { openai: { key_file } } };
   expect(() => placed(given, 'gpt', both)).toThrow(/providers\.openai\.key_file/);
 
-  writeFileSync(key_file, 'from the file\n');
+  writeFileSync(key_file, 'from the file\n', { mode: 0o644 });
+  expect(() => placed(given, 'gpt', both)).toThrow(/is readable by others; run: chmod 600/);
+  chmodSync(key_file, 0o600);
 
   expect(placed(given, 'gpt', both)).toBe(`${openai} gpt from the file`);
 });
@@ -86,6 +93,13 @@ test.each<[NodeJS.ProcessEnv, object, string]>([
   };
 
   expect(withChosenModel(loaded, env).config.api.provider_model).toBe(model);
+});
+
+test('keys of providers and headers that hold one are secret, other headers are not', () => {
+  const headers = { 'x-team': 'basket', 'x-api-key': 'of a gateway' };
+  const config = configSchema.parse({ providers: { work: { ...work, headers }, mine: {} } });
+
+  expect(providerSecrets(config, { WORK_KEY: 'w' })).toEqual(['w', 'of a gateway']);
 });
 
 test('the missing key is named after the provider', () => {

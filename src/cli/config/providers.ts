@@ -1,9 +1,7 @@
 import type { AskedPlace } from '../../actors/engine/attempts/settings.ts';
-import { readRegular } from '../../actors/files/regular-file.ts';
 import type { AiSdkOptions } from '../../actors/model/ai-sdk.ts';
-import { messageOf } from '../../machines/message-of.ts';
+import { readPrivateText } from '../server/secrets/private-files.ts';
 import type { LoadedConfig } from './config.ts';
-import { ConfigError } from './config-error.ts';
 import { type Config, configSchema } from './schema/config-schema.ts';
 
 /** A provider of models, built in or configured. */
@@ -106,19 +104,25 @@ const providerOf = (config: Config, name: string, env: NodeJS.ProcessEnv): Provi
   };
 };
 
-const bytesAtMost = 4_096;
+/** Null where it has none yet. @throws ConfigError when its file cannot be read */
+const readKey = ({ name, keyFile, variables }: Provider, env: NodeJS.ProcessEnv): string | null => {
+  if (keyFile !== null)
+    return readPrivateText(keyFile, `providers.${name}.key_file`).trim() || null;
+  if (variables.length === 0) return noKey;
+  return variables.map((variable) => env[variable]).find(Boolean) ?? null;
+};
 
-/** Null where it has none yet. @throws ConfigError */
-const keyOf = ({ name, keyFile, variables }: Provider, env: NodeJS.ProcessEnv): string | null => {
-  if (keyFile === null)
-    return variables.length === 0
-      ? noKey
-      : (variables.map((variable) => env[variable]).find(Boolean) ?? null);
-  try {
-    return readRegular(keyFile, bytesAtMost).trim();
-  } catch (error) {
-    throw new ConfigError(`providers.${name}.key_file: ${keyFile}: ${messageOf(error)}`);
-  }
+type KeyOf = (provider: Provider) => string | null;
+
+/** The files of configured providers are read at once, and not again. @throws ConfigError */
+export const keysIn = (config: Config, env: NodeJS.ProcessEnv): KeyOf => {
+  const own = new Map(
+    Object.keys(config.providers).map((name) => {
+      const provider = providerOf(config, name, env);
+      return [name, provider === null ? null : readKey(provider, env)];
+    }),
+  );
+  return (provider) => own.get(provider.name) ?? readKey({ ...provider, keyFile: null }, env);
 };
 
 /** Who has a model, and what it is called there. */
@@ -128,41 +132,42 @@ export interface ModelPlace {
   readonly key: string | null;
 }
 
-type ReadKey = typeof keyOf;
-
 /** The one of models whose name has no provider. */
-const defaultProvider = (config: Config, env: NodeJS.ProcessEnv, readKey: ReadKey): string =>
+const defaultProvider = (config: Config, env: NodeJS.ProcessEnv, keyOf: KeyOf): string =>
   (hasOwnAddress(config) ? [] : chosenFrom).find((name) => {
     const provider = providerOf(config, name, env);
-    return provider !== null && readKey(provider, env) !== null;
+    return provider !== null && keyOf(provider) !== null;
   }) ?? 'openai';
 
-/** @throws ConfigError when a key cannot be read */
+/** @throws ConfigError when a key cannot be read, without `keyOf` */
 export const placeOfModel = (
   config: Config,
   requested: string,
   env: NodeJS.ProcessEnv,
-  readKey: ReadKey = keyOf,
+  keyOf = keysIn(config, env),
 ): ModelPlace => {
   const [, first = '', rest = ''] = /^([^/]+)\/(.+)$/s.exec(requested) ?? [];
   // A proxy or a server of one's own has names with a slash, too.
   const isWhole = hasOwnAddress(config) && Object.keys(config.providers).length === 0;
   const named = isWhole ? null : providerOf(config, first, env);
-  const provider = named ?? providerOf(config, defaultProvider(config, env, readKey), env);
+  const provider = named ?? providerOf(config, defaultProvider(config, env, keyOf), env);
   if (provider === null) throw new Error('the default provider is built in');
-  return { provider, model: named === null ? requested : rest, key: readKey(provider, env) };
+  return { provider, model: named === null ? requested : rest, key: keyOf(provider) };
 };
 
-/** Keys of configured providers, and what their headers say. */
-export const providerSecrets = (config: Config, env: NodeJS.ProcessEnv): readonly string[] =>
-  Object.keys(config.providers).flatMap((name) => {
+const isSecretHeader = (name: string): boolean =>
+  /key|token|secret|passw|authorization/i.test(name);
+
+/** Keys of configured providers, and headers that hold one. @throws ConfigError */
+export const providerSecrets = (config: Config, env: NodeJS.ProcessEnv): readonly string[] => {
+  const keyOf = keysIn(config, env);
+  return Object.entries(config.providers).flatMap(([name, { headers }]) => {
     const provider = providerOf(config, name, env);
-    const key = provider === null ? null : keyOf(provider, env);
-    return [
-      ...(key === null || key === noKey ? [] : [key]),
-      ...Object.values(provider?.headers ?? {}),
-    ];
+    const key = provider === null ? null : keyOf(provider);
+    const secret = Object.entries(headers).filter(([header]) => isSecretHeader(header));
+    return [...(key === null || key === noKey ? [] : [key]), ...secret.map(([, value]) => value)];
   });
+};
 
 /** Who has a model, as the configuration alone says it. */
 export const askedPlace = (config: Config, requested: string): AskedPlace => {

@@ -24,7 +24,12 @@ import { requireTrustedOutside, type TrustedPlace } from '../config/trusted-plac
 import type { Outputs } from '../output/io.ts';
 import { version } from '../version.ts';
 import { workflowConfigs, workflowFinder } from '../workflows/find-workflow.ts';
-import { assistantsFor, currentAssistants, type ServerEnvironment } from './assistants.ts';
+import {
+  assistantsFor,
+  currentAssistants,
+  type ServerEnvironment,
+  secretsIn,
+} from './assistants.ts';
 import type { InterruptedNote } from './interrupted-commands.ts';
 import type { Logger } from './logs/logger.ts';
 import { modelsFor } from './models.ts';
@@ -98,6 +103,8 @@ export interface Current {
   resolved: ResolvedSettings;
   selectModel: (requested: string) => Model | null;
   assistants: Assistants;
+  /** Never shown. */
+  secrets: readonly string[];
   /** What the server trusts in a folder of agents, who may not change it. */
   trusted: readonly TrustedPlace[];
 }
@@ -115,6 +122,7 @@ export const takeFrom =
       resolved: resolveSettings(loaded, project.root),
       selectModel: modelsFor(loaded, variables),
       assistants: assistantsFor(loaded.config, surroundings),
+      secrets: secretsIn(loaded.config, surroundings.credentials, surroundings.env),
     };
   };
 

@@ -13,7 +13,7 @@ import { isAssistantName } from '../../machines/agent/agent-context.ts';
 import { configFolder, type LoadedConfig, lineOf } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { linesOfJson } from '../config/json-lines.ts';
-import { type ModelPlace, placeOfModel, variableOf } from '../config/providers.ts';
+import { keysIn, type ModelPlace, placeOfModel, variableOf } from '../config/providers.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 
 const readScriptOrNull = (path: string): string | null => {
@@ -91,11 +91,12 @@ export const modelsFor = (
     progressMs: Math.min(defaultTimeouts.progressMs, agent.idle_timeout_seconds * 1_000),
     ...(api.timeout_seconds === undefined ? {} : { turnMs: api.timeout_seconds * 1_000 }),
   };
+  const keyOf = keysIn(config, env);
   const models = new Map<string, Model | null>();
   return (requested) => {
     if (api.backend === 'scripted' || requested === 'scripted') return scripted;
-    const place = placeOfModel(config, requested, env);
-    const name = `${place.provider.name} ${place.key}`;
+    const place = placeOfModel(config, requested, env, keyOf);
+    const { name } = place.provider;
     const found = models.get(name) ?? modelAt(place, config, timeouts);
     models.set(name, found);
     return found === null ? null : asked(found, place.model);

@@ -22,7 +22,7 @@ import {
   type ServerProcess,
   takeFrom,
 } from './assemble.ts';
-import { secretsIn, takeCredentials } from './assistants.ts';
+import { takeCredentials } from './assistants.ts';
 import { type InterruptedNote, noteOf } from './interrupted-commands.ts';
 import { lockProject } from './lock-project.ts';
 import { createLogger, type Logger, loggingOf } from './logs/logger.ts';
@@ -137,13 +137,17 @@ export const runServer = async ({
   try {
     const tokens = createTokenSource(tokenFileFor(loaded.config, project));
     const given = [
-      ...secretsIn(loaded.config, credentials, env),
       ...storeSecrets(choice),
       ...Object.values(traceHeaders(env)),
       ...webhooks.map(({ secretText }) => secretText),
     ];
     const ofRemotes = remoteSecrets(project.root);
-    const redact = createRedactor(() => [...given, ...tokens.all(), ...ofRemotes()]);
+    const redact = createRedactor(() => [
+      ...current.secrets,
+      ...given,
+      ...tokens.all(),
+      ...ofRemotes(),
+    ]);
     const logger = createLogger(loggingOf(loaded), redact, ownProcess);
     const inspection = inspect ? createInspection(redact) : null;
     let interrupted: readonly InterruptedNote[] = [];
