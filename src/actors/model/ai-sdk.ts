@@ -9,12 +9,12 @@ import type {
 import { APIConnectionError, APIError } from 'openai';
 import { parseJson } from '../../machines/json.ts';
 import { errorIn } from './error-body.ts';
-import { type Assembly, cachedPlaces, validCount } from './openai-assembly.ts';
+import { type Assembly, cachedPlaces, validCount, withOwnIds } from './openai-assembly.ts';
 import { createStreamedCall, keyHeader, type ProviderOptions } from './openai-call.ts';
 import type { Model, ModelMessage, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 import { type PartOptions, type Thoughts, thoughtsFor } from './reasoning.ts';
 
-/** How long a provider keeps what it read of a conversation. */
+/** `1h`: for an hour instead of five minutes. */
 export type CacheMode = 'auto' | 'off' | '1h';
 
 type SdkType = 'anthropic' | 'google';
@@ -144,7 +144,7 @@ const createPartsAssembly = (): Assembly<LanguageModelV3StreamPart> => {
   let usage: ModelUsage | null = null;
   const calls: ToolCall[] = [];
   const thoughts = new Map<string, { after: number; text: string; options: PartOptions }>();
-  const marks: Record<string, PartOptions> = {};
+  const marks = new Map<string, PartOptions>();
 
   const think = (id: string, delta: string, options: PartOptions | undefined): void => {
     const before = thoughts.get(id) ?? { after: Number(text !== '') + calls.length, text: '' };
@@ -152,7 +152,7 @@ const createPartsAssembly = (): Assembly<LanguageModelV3StreamPart> => {
     thoughts.set(id, { ...before, text: before.text + delta, options: { ...known, ...options } });
   };
   const mark = (id: string, options: PartOptions | undefined): void => {
-    if (options !== undefined) marks[id] = { ...marks[id], ...options };
+    if (options !== undefined) marks.set(id, { ...marks.get(id), ...options });
   };
   const take = (part: LanguageModelV3StreamPart): { text: string; progress: boolean } => {
     const said = { text: '', progress: true };
@@ -199,12 +199,12 @@ const createPartsAssembly = (): Assembly<LanguageModelV3StreamPart> => {
     chunks: () => chunks,
     finishReason: () => finishReason,
     text: () => text,
-    calls: () => calls,
+    calls: () => withOwnIds(calls),
     usage: () => usage,
     thinking: (): Thoughts | null =>
-      thoughts.size === 0 && Object.keys(marks).length === 0
+      thoughts.size === 0 && marks.size === 0
         ? null
-        : { protocol: 'parts', items: [...thoughts.values()], marks },
+        : { protocol: 'parts', items: [...thoughts.values()], marks: Object.fromEntries(marks) },
   };
 };
 

@@ -25,7 +25,7 @@ const isWhole = (text: string): boolean => isJsonObject(parseJson(text));
 const extrasIn = ({ index, id, type, function: _, ...extras }: CallPart): JsonObject => extras;
 
 /**
- * Whether a piece begins another call than the last one of its index. A new id alone does not: some
+ * A piece may begin another call than the last one of its index. A new id alone does not: some
  * servers make one up for every piece. Nor does a name alone: some repeat it with every piece.
  */
 const beginsAnother = (call: CallInProgress, part: CallPart): boolean => {

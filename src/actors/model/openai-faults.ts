@@ -43,7 +43,7 @@ const wordsOf = ({ error }: APIError): string => textIn(error, 'message') ?? '';
 
 const durationPattern = /(?:\d{1,9}(?:\.\d{1,9})?(?:ms|[dhms]))+/i.source;
 
-/** Of a duration such as `7m12s` or `34.07s`. */
+/** `7m12s`, `34.07s` */
 const durationMs = (text: string | null | undefined): number | null => {
   if (text == null || !new RegExp(`^${durationPattern}$`, 'i').test(text)) return null;
   const parts = text.toLowerCase().matchAll(/(?<![\d.])([\d.]+)(ms|[dhms])/g);
@@ -299,7 +299,7 @@ const classifyError = (error: unknown, { now, sent, origin }: CallFacts): Failur
   if (!sent)
     return modelFailure(
       'setup',
-      'the request could not be sent; check the key and OPENAI_CUSTOM_HEADERS',
+      'the request could not be sent; check the key, the headers of the provider and OPENAI_CUSTOM_HEADERS',
       false,
     );
   const certificate = certificateCodeIn(error);

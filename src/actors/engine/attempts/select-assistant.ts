@@ -129,6 +129,8 @@ export interface BackendSelectorPorts {
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
+/** Models whose price is not known are named once, in the log. */
+const namedAtMost = 100;
 const free: Price = { input: 0, cachedInput: 0, output: 0 };
 
 export const createBackendSelector = ({
@@ -175,7 +177,7 @@ export const createBackendSelector = ({
     priceFor: ({ options, role }) => {
       const requested = requestedFor(options, role);
       const price = priceAt(selectModel(requested), requested);
-      if (price === undefined && !unknown.has(requested)) {
+      if (price === undefined && !unknown.has(requested) && unknown.size < namedAtMost) {
         unknown.add(requested);
         log('the price of a model is not known, so its cost is not counted; set it in api.prices', {
           model: requested,
