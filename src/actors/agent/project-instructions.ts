@@ -18,7 +18,7 @@ export type ReadProject = <Result>(
   read: (files: ProjectFiles) => Promise<Result>,
 ) => Promise<Result | null>;
 
-/** Of all instructions of an attempt. */
+/** All instructions of an attempt together. */
 export const instructionBytesAtMost = 32 * 1024;
 const fileBytesAtMost = 1024 * 1024;
 const skillsAtMost = 50;
@@ -80,7 +80,7 @@ const chainOf = (folder: string): readonly string[] => {
   );
 };
 
-/** What a line `key: value` of a front matter says, with the indented lines below it. No YAML. */
+/** The value of a line `key: value` with the indented lines below it. This is no YAML. */
 const frontMatterValue = (text: string, key: string): string => {
   const [, head = ''] = /^---[ \t]*\n([\s\S]*?)\n---[ \t]*(?:\n|$)/.exec(text) ?? [];
   const lines = head.split('\n');
@@ -208,7 +208,7 @@ const namesIn = async (folder: string): Promise<readonly string[]> => {
   return found;
 };
 
-/** The project's own folder, where agents share it. Only what `firstInstructions` asks for is found. */
+/** A folder without git. It finds only what `listInstructions` asks for. */
 export const folderFiles = (root: string): ProjectFiles => ({
   prefix: '',
   find: async (...paths) => {

@@ -86,7 +86,7 @@ export interface TaskBrief {
   readonly title: string;
   readonly description: string;
   readonly notes: readonly string[];
-  /** Of the project. */
+  /** Empty where the project has none. */
   readonly instructions?: string;
   /** Absent when no review asks for anything. */
   readonly review?: ReviewedWork | undefined;

@@ -155,7 +155,7 @@ const rebuildConversation = ({ first, steps, turns, resumeAt }: SessionInput): C
   return conversation;
 };
 
-/** What the results of earlier calls ended with. */
+/** Results of earlier calls ended with these. */
 const instructionsSaid = ({ steps, turns }: SessionInput) =>
   Array.from({ length: turns + 1 }, (_, at) => steps.calls(at + 1))
     .flat()

@@ -78,7 +78,7 @@ const promptSchema = z.object({ text: z.string(), instructionBytes: z.number().d
 /** The first message of the attempt: the same in every process. */
 export interface FirstMessage {
   readonly text: string;
-  /** How much of it is instructions of the project. */
+  /** The share of the project's instructions. */
   readonly instructionBytes: number;
 }
 
