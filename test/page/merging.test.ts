@@ -147,7 +147,13 @@ describeUnless(noBrowser)('merging on the page', () => {
     expect(await merge(id)).toEqual({ state: 'landed' });
 
     // What is there is tested for eight seconds now.
-    await to(`task/${await complete('Write four')}`);
+    const four = await complete('Write four');
+    await to(`task/${four}`);
+    await page.getByRole('button', { name: 'Merge' }).click();
+    await page.getByRole('button', { name: 'Take out of the queue' }).click();
+    await expect.poll(() => merge(four)).toBeUndefined();
+    // A second press of Merge at once counts as one.
+    await page.waitForTimeout(600);
     await page.getByRole('button', { name: 'Merge' }).click();
     await page.getByRole('button', { name: 'Undo' }).click({ timeout: 30_000 });
     await page.getByRole('button', { name: 'Undo it, the task is open again' }).click();
@@ -155,6 +161,19 @@ describeUnless(noBrowser)('merging on the page', () => {
     await page.getByRole('button', { name: 'Run' }).waitFor();
     await page.getByRole('button', { name: 'Undo' }).waitFor({ state: 'detached' });
     await page.getByText('Merged, tested with').waitFor({ state: 'detached' });
+  });
+
+  test('an update that is tested is shown, and ended', { tags: ['slow'] }, async () => {
+    await to('needs-you');
+    const refused = row('Call total');
+    await refused.getByRole('button', { name: 'Update' }).click();
+    await refused.waitFor({ state: 'detached' });
+    await to('board');
+    await page.getByText('its update is tested').waitFor();
+    await page.getByRole('link', { name: 'Call total' }).first().click();
+    await page.getByRole('button', { name: 'End its update' }).click();
+    await page.getByRole('button', { name: 'Update' }).waitFor();
+    await page.getByText('Merge refused').first().waitFor();
   });
 
   test('no error was logged', () => expect(problems).toEqual([]));

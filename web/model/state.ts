@@ -147,7 +147,9 @@ const whyToReview = (task: TaskView): string => {
   const { state, message = '' } = task.work?.merge ?? {};
   if (state === 'refused') return `not merged: ${causeIn(message)}`;
   if (state === 'waiting') return 'waits in the queue of merges';
-  return state === 'testing' ? 'its merge is tested' : `ready to merge: ${changesOf(task)}`;
+  return state === 'testing'
+    ? message || 'its merge is tested'
+    : `ready to merge: ${changesOf(task)}`;
 };
 
 const whyEnded = (task: TaskView): string => {

@@ -1,7 +1,8 @@
 import { useSignal } from '@preact/signals';
 import { messageOf } from '../../src/machines/message-of.ts';
-import { merge, undo, update } from '../data/actions.ts';
+import { changeTask, merge, undo, update } from '../data/actions.ts';
 import type { TaskView } from '../data/tasks.ts';
+import { isMerging } from '../model/state.ts';
 import { Button, type ButtonProps } from './button.tsx';
 
 interface MergeProps {
@@ -14,29 +15,38 @@ const orThrow = (why: string | null): void => {
   if (why !== null) throw new Error(why);
 };
 
-export const MergeButton = ({ task, kind = 'plain', fail }: MergeProps) => (
-  <>
-    {task.work?.merge?.updatable && (
+const Withdraw = ({ task, fail }: MergeProps) => (
+  <Button kind="quiet" onPress={() => changeTask('cancel', task)} onError={fail}>
+    {task.work?.merge?.message === undefined ? 'Take out of the queue' : 'End its update'}
+  </Button>
+);
+
+export const MergeButton = ({ task, kind = 'plain', fail }: MergeProps) => {
+  if (isMerging(task)) return <Withdraw task={task} fail={fail} />;
+  return (
+    <>
+      {task.work?.merge?.updatable && (
+        <Button
+          hotkey="u"
+          hint={`Brings your branch into its work, in attempt ${task.attempt + 1} if need be`}
+          onPress={() => update(task)}
+          onError={fail}
+        >
+          Update
+        </Button>
+      )}
       <Button
-        hotkey="u"
-        hint={`Brings your branch into its work, in attempt ${task.attempt + 1} if need be`}
-        onPress={() => update(task)}
+        kind={kind}
+        hotkey="m"
+        hint="Adds the work to your branch"
+        onPress={async () => orThrow(await merge([task]))}
         onError={fail}
       >
-        Update
+        Merge
       </Button>
-    )}
-    <Button
-      kind={kind}
-      hotkey="m"
-      hint="Adds the work to your branch"
-      onPress={async () => orThrow(await merge([task]))}
-      onError={fail}
-    >
-      Merge
-    </Button>
-  </>
-);
+    </>
+  );
+};
 
 /** Where landed work depends on it, that is named before another press undoes both. */
 export const UndoButton = ({ task, fail }: MergeProps) => {
@@ -49,6 +59,7 @@ export const UndoButton = ({ task, fail }: MergeProps) => {
       throw error;
     }
   };
+  if (isMerging(task)) return <Withdraw task={task} fail={fail} />;
   return (
     <Button
       kind="quiet"

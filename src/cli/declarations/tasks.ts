@@ -236,7 +236,7 @@ export const reopenCommand = declareChange(
 export const cancelCommand = defineCommand({
   name: 'cancel',
   group: 'runs',
-  describe: 'Cancel tasks and stop their agents',
+  describe: 'Cancel tasks and stop their agents; takes complete work out of the merge queue',
   words: [{ ...taskWords, optional: true }],
   flags: {
     ...reasonFlag,

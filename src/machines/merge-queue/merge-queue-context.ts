@@ -45,20 +45,45 @@ export type Merged =
       readonly unblamed?: true;
       /** It was discarded, or has work that was: another attempt begins without that. */
       readonly run_again?: true;
+      /** Its task was opened again after this was asked for. */
+      readonly reopened?: true;
       /** Tasks whose work is on the branch, and was not when the attempt began. */
       readonly with?: readonly string[];
     };
 
 export type MergeConflict = Extract<Merged, { status: 'conflict' }>;
 
+/** What lets the work land after a conflict. */
+export type Remedy =
+  | 'merge_first'
+  | 'merge_again'
+  /** Its task is open: another attempt. */
+  | 'run'
+  /** The same, of a task that is over. */
+  | 'reopen'
+  | 'update'
+  | 'squash'
+  | 'switch_branch'
+  | 'git_merge';
+
+type Facts = Omit<MergeConflict, 'status' | 'branch' | 'why' | 'files'>;
+
+export const remedyFor = (facts: { readonly [Name in keyof Facts]: unknown }): Remedy => {
+  const is = (name: keyof Facts): boolean => facts[name] !== undefined;
+  if (is('merge_first')) return 'merge_first';
+  if (is('unblamed')) return 'merge_again';
+  if (is('reopened')) return 'run';
+  if (is('run_again')) return 'reopen';
+  if (is('failed') || is('same_lines')) return 'update';
+  if (is('moved_on')) return 'squash';
+  // As `jj` leaves a project: the same command again would find the same.
+  if (is('detached')) return 'switch_branch';
+  return is('rewritten') ? 'git_merge' : 'merge_again';
+};
+
 /** The work and the branch do not fit: the work can go on from the branch as it is now. */
-export const isUpdatable = ({
-  failed,
-  unblamed,
-  same_lines,
-  moved_on,
-}: Pick<MergeConflict, 'failed' | 'unblamed' | 'same_lines' | 'moved_on'>): boolean =>
-  (failed !== undefined && unblamed !== true) || same_lines === true || moved_on === true;
+export const isUpdatable = (conflict: MergeConflict): boolean =>
+  ['update', 'squash'].includes(remedyFor(conflict));
 
 /** The work of an attempt that is to land on the branch. */
 export interface QueueMember {
@@ -125,7 +150,7 @@ export interface Train {
   readonly head: string;
   readonly tree: string;
   readonly cars: readonly Car[];
-  /** Members that cannot be merged, and those with nothing to merge. */
+  /** Members that cannot be merged, and those with nothing to merge: they are told before a test. */
   readonly ended: readonly Outcome[];
 }
 
@@ -176,14 +201,16 @@ export interface MergeQueueContext extends MergeQueueInput {
   readonly failure: Extract<Proven, { passed: false }> | null;
   /** What came of members of the batch, and is not told yet. */
   readonly ended: readonly Outcome[];
-  /** Those of the last members. */
+  /** Those of the last members: who waits is answered from here, in each process that has the queue. */
   readonly outcomes: readonly Settled[];
 }
 
 export type MergeQueueEvent =
   | { readonly type: 'join'; readonly members: readonly QueueMember[] }
   /** Nobody waits for the outcome of a ticket any more. */
-  | { readonly type: 'leave'; readonly ticket: string };
+  | { readonly type: 'leave'; readonly ticket: string }
+  /** A person takes out what people asked for of a task. */
+  | { readonly type: 'withdraw'; readonly taskId: TaskId };
 
 const outcomesAtMost = 500;
 
@@ -267,6 +294,43 @@ export const leaving = (
   members: withoutTicket(members, ticket),
   batch: withoutTicket(batch, ticket),
 });
+
+/** Whether the batch is another one without those who wait for this ticket alone. */
+export const isTheOnlyOne = ({ batch }: MergeQueueContext, ticket: string): boolean =>
+  batch.some(({ tickets }) => tickets.length === 1 && tickets[0] === ticket);
+
+export const takenOut: MergeConflict = {
+  ...{ status: 'conflict', branch: '', files: [] },
+  why: 'a person took it out of the merge queue',
+};
+
+export const isWithdrawn = ({ taskId, by }: QueueMember, task: TaskId): boolean =>
+  taskId === task && by === 'person';
+
+const settled = (
+  outcomes: readonly Settled[],
+  more: readonly Settled[],
+): Pick<MergeQueueContext, 'outcomes'> => ({
+  outcomes: [...outcomes, ...more].slice(-outcomesAtMost),
+});
+
+/** Nothing is noted of it: the work can be merged as before. */
+export const withdrawing = (
+  { members, batch, outcomes }: MergeQueueContext,
+  task: TaskId,
+  alsoFromBatch: boolean,
+): Partial<MergeQueueContext> => {
+  const isLeft = (member: QueueMember): boolean => !isWithdrawn(member, task);
+  const gone = [...members, ...(alsoFromBatch ? batch : [])].filter((each) => !isLeft(each));
+  const ends = gone.map(({ taskId, attempt, tickets }) => {
+    return { taskId, attempt, tickets, merged: takenOut };
+  });
+  return {
+    members: members.filter(isLeft),
+    ...(alsoFromBatch ? { batch: batch.filter(isLeft) } : {}),
+    ...settled(outcomes, ends),
+  };
+};
 
 /** How many cars are tested next: all of them, then half of those between green and red. */
 export const carsToTest = ({
@@ -410,7 +474,7 @@ export const ending = (
 /** The batch is over: what has no outcome waits again. */
 export const afterBatch = (context: MergeQueueContext): Partial<MergeQueueContext> => {
   const { ended, batch } = context;
-  const settled = ended.map((outcome): Settled => {
+  const ends = ended.map((outcome): Settled => {
     const tickets = batch.find((member) => isSame(member, outcome))?.tickets ?? [];
     return { ...outcome, tickets };
   });
@@ -421,7 +485,7 @@ export const afterBatch = (context: MergeQueueContext): Partial<MergeQueueContex
     train: null,
     ended: [],
     ...newSearch(0),
-    outcomes: [...context.outcomes, ...settled].slice(-outcomesAtMost),
+    ...settled(context.outcomes, ends),
   };
 };
 
@@ -438,20 +502,19 @@ export const endedByLanding = (
     const merged: Merged = { status: 'merged', commit, into, ...tested };
     return [{ taskId: car.taskId, attempt: car.attempt, merged }];
   });
-  return [...(train?.ended ?? []), ...landed, ...refusedByTest(context)];
+  return [...landed, ...refusedByTest(context)];
 };
 
 /** Something in the user's folder is in the way: of several each is tried by itself. */
 export const endedByObstacle = (context: MergeQueueContext, why: MergeConflict): Ending => {
   const { train, batch, members, green } = context;
-  const ended = train?.ended ?? [];
   const [first] = train?.cars ?? [];
   if (green > 1 || first === undefined) {
     const alone = batch.map((member): QueueMember => ({ ...member, alone: true }));
-    return ending({ batch: alone, members }, ended);
+    return ending({ batch: alone, members }, []);
   }
   const { taskId, attempt, branch } = first;
-  return ending(context, [...ended, { taskId, attempt, merged: { ...why, branch } }]);
+  return ending(context, [{ taskId, attempt, merged: { ...why, branch } }]);
 };
 
 /** Nothing of the batch could be done. */

@@ -1,6 +1,7 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
 import { declareActor } from '../declare-actor.ts';
 import { messageOf } from '../message-of.ts';
+import type { TaskId } from '../task.ts';
 import {
   afterBatch,
   afterTest,
@@ -9,6 +10,8 @@ import {
   endedByObstacle,
   ending,
   isFound,
+  isTheOnlyOne,
+  isWithdrawn,
   type Landed,
   leaving,
   type MergeQueueContext,
@@ -20,6 +23,7 @@ import {
   refusedByTest,
   searchIn,
   type Train,
+  withdrawing,
   withMembers,
 } from './merge-queue-context.ts';
 
@@ -43,11 +47,13 @@ const mergeQueueSetup = setup({
   },
   guards: {
     hasMembers: ({ context }) => context.members.length > 0,
-    hasNoCars: ({ context }) => context.train?.cars.length === 0,
+    isJudged: ({ context: { train } }) =>
+      train?.cars.length === 0 || (train?.ended.length ?? 0) > 0,
     hasCarsToLand: ({ context }) => isFound(context) && context.green > 0,
     isRed: ({ context }) => isFound(context),
-    isInBatch: ({ context }, { ticket }: { ticket: string }) =>
-      context.batch.some(({ tickets }) => tickets.includes(ticket)),
+    isTheOnlyOne: ({ context }, { ticket }: { ticket: string }) => isTheOnlyOne(context, ticket),
+    isInBatch: ({ context }, { taskId }: { taskId: TaskId }) =>
+      context.batch.some((member) => isWithdrawn(member, taskId)),
     hasMoved: (_, { output }: { output: Landed }) => output.status === 'moved',
   },
   actions: {
@@ -58,6 +64,12 @@ const mergeQueueSetup = setup({
     removeWaiting: assign(({ context }, { ticket }: { ticket: string }) => ({
       members: leaving(context, ticket).members,
     })),
+    withdraw: assign(({ context }, { taskId }: { taskId: TaskId }) =>
+      withdrawing(context, taskId, true),
+    ),
+    withdrawWaiting: assign(({ context }, { taskId }: { taskId: TaskId }) =>
+      withdrawing(context, taskId, false),
+    ),
     takeBatch: assign(({ context }) => {
       const batch = nextBatch(context);
       return { batch, members: context.members.filter((member) => !batch.includes(member)) };
@@ -68,9 +80,7 @@ const mergeQueueSetup = setup({
     })),
     keepProof: assign(({ context }, { output }: { output: Proven }) => afterTest(context, output)),
     endUnmerged: assign(({ context }) => ending(context, context.train?.ended ?? [])),
-    endRed: assign(({ context }) =>
-      ending(context, [...(context.train?.ended ?? []), ...refusedByTest(context)]),
-    ),
+    endRed: assign(({ context }) => ending(context, refusedByTest(context))),
     endLanded: assign(({ context }, { output }: { output: Landed }) => {
       switch (output.status) {
         case 'landed':
@@ -89,6 +99,7 @@ const mergeQueueSetup = setup({
 });
 
 const ticketOf = ({ event }: { event: { readonly ticket: string } }) => ({ ticket: event.ticket });
+const taskOf = ({ event }: { event: { readonly taskId: TaskId } }) => ({ taskId: event.taskId });
 const onError = {
   target: 'telling',
   actions: {
@@ -99,15 +110,17 @@ const onError = {
   },
 } as const;
 /** Without the member that goes, the batch is another one. */
+const again = { target: 'building', reenter: true } as const;
+const removeTicket = { type: 'removeTicket', params: ticketOf } as const;
+const withdraw = { type: 'withdraw', params: taskOf } as const;
 const whileItWaits = {
   leave: [
-    {
-      guard: { type: 'isInBatch', params: ticketOf },
-      target: 'building',
-      reenter: true,
-      actions: { type: 'removeTicket', params: ticketOf },
-    },
-    { actions: { type: 'removeWaiting', params: ticketOf } },
+    { guard: { type: 'isTheOnlyOne', params: ticketOf }, ...again, actions: removeTicket },
+    { actions: removeTicket },
+  ],
+  withdraw: [
+    { guard: { type: 'isInBatch', params: taskOf }, ...again, actions: withdraw },
+    { actions: withdraw },
   ],
 } as const;
 
@@ -132,6 +145,7 @@ export const mergeQueueMachine = mergeQueueSetup.createMachine({
       actions: { type: 'addMembers', params: ({ event }) => ({ members: event.members }) },
     },
     leave: { actions: { type: 'removeWaiting', params: ticketOf } },
+    withdraw: { actions: { type: 'withdrawWaiting', params: taskOf } },
   },
   states: {
     idle: {
@@ -153,9 +167,11 @@ export const mergeQueueMachine = mergeQueueSetup.createMachine({
       },
     },
     judging: {
-      meta: { says: 'half of what lies between what passes and what fails is tested next' },
+      meta: {
+        says: 'who cannot be merged is told first; half of what lies between what passes and what fails is tested next',
+      },
       always: [
-        { guard: 'hasNoCars', target: 'telling', actions: 'endUnmerged' },
+        { guard: 'isJudged', target: 'telling', actions: 'endUnmerged' },
         { guard: 'hasCarsToLand', target: 'landing' },
         { guard: 'isRed', target: 'telling', actions: 'endRed' },
         { target: 'testing' },
@@ -186,7 +202,7 @@ export const mergeQueueMachine = mergeQueueSetup.createMachine({
       },
     },
     telling: {
-      meta: { says: 'writes down what came of each member, then answers who waits' },
+      meta: { says: 'writes down what came of each member; then who waits is answered' },
       invoke: {
         id: 'tell',
         src: 'tell',

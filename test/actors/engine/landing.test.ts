@@ -54,6 +54,13 @@ const logs = ({ store }: Running, taskId: string): readonly string[] =>
     .filter(({ type }) => type === 'log')
     .map(({ data }) => JSON.parse(data).message);
 
+/** How many wait for the work that is tested. */
+const ticketsIn = ({ store }: Running): number =>
+  store
+    .openHosted('mergeQueue')
+    .flatMap(({ snapshot }) => JSON.parse(snapshot).context.batch)
+    .flatMap(({ tickets }: { tickets: string[] }) => tickets).length;
+
 test('of two tasks that pass alone and fail together the first lands, and the branch stays green', async () => {
   const running = await start({ options: landing(check) });
   const [renamed, called] = [await complete(running, 'Rename'), await complete(running, 'Call')];
@@ -389,6 +396,56 @@ test('who asks again and again without waiting makes the queue no larger', async
     );
 });
 
+test('a cancel takes a merge out of the queue, whoever waits is told, and the rest lands', async () => {
+  const release = join(temporaryFolder(), 'go');
+  const verify = `until [ -e ${release} ]; do sleep 0.1; done`;
+  const running = await start({
+    options: { landing: { ...landing(verify).landing, maxBatch: 2 } },
+  });
+  const [one, two] = [await complete(running, 'Call'), await complete(running, 'Other')];
+  const waits = await complete(running, 'Third');
+  const merging = running.service.mergeMany({ taskIds: [one, two, waits], all: false });
+  await vi.waitFor(() => expect(logs(running, two)).toContain(`verify: ${verify}`));
+
+  const cancelled = await running.service.cancel(one, 'not yet');
+  await running.service.cancel(waits, null);
+  const again = running.service.merge({ taskId: one });
+  writeFileSync(release, '');
+  const { landed, refused } = await merging;
+
+  expect(cancelled).toMatchObject({ status: 'complete', attempt: 1 });
+  expect(cancelled.work).not.toHaveProperty('merge');
+  expect(landed.map(({ task_id }) => task_id)).toEqual([two]);
+  const message = 'a person took it out of the merge queue';
+  expect(refused).toMatchObject([one, waits].map((task_id) => ({ task_id, message })));
+  expect(logs(running, one)).toContain(`${message}: not yet`);
+  expect(await again).toMatchObject({ status: 'merged' });
+  await expect(running.service.cancel(two, null)).rejects.toMatchObject({
+    code: 'event_not_allowed',
+  });
+  expect(gitIn(running.root, 'ls-tree', '--name-only', 'main')).not.toContain('third.txt');
+});
+
+test('a test goes on when one of two who wait for the same work goes away', async () => {
+  const folder = temporaryFolder();
+  const [begun, release] = [join(folder, 'begun'), join(folder, 'go')];
+  const verify = `echo >> ${begun}; until [ -e ${release} ]; do sleep 0.1; done`;
+  const running = await start({ options: landing(verify) });
+  const id = await complete(running, 'Call');
+  const first = running.service.merge({ taskId: id });
+  await vi.waitFor(() => expect(existsSync(begun)).toBe(true), { timeout: 10_000 });
+  const goes = new AbortController();
+  const second = running.service.merge({ taskId: id }, goes.signal);
+  await vi.waitFor(() => expect(ticketsIn(running)).toBe(2));
+
+  goes.abort();
+  await second;
+  writeFileSync(release, '');
+
+  expect(await first).toMatchObject({ status: 'merged' });
+  expect(readFileSync(begun, 'utf8')).toBe('\n');
+});
+
 test('who joins while the queue cannot be saved begins no second one', async () => {
   const release = join(temporaryFolder(), 'go');
   const verify = `until [ -e ${release} ]; do sleep 0.1; done`;
@@ -497,6 +554,21 @@ test.each([
     });
   },
 );
+
+test('who cannot be merged is told so before the others are tested', async () => {
+  const release = join(temporaryFolder(), 'go');
+  const verify = `until [ -e ${release} ]; do sleep 0.1; done`;
+  const running = await start({ options: landing(verify) });
+  const [one, two] = [await complete(running, 'Call'), await complete(running, 'Other')];
+  writeFileSync(join(running.root, 'calls-1'), 'mine\n');
+  const merging = running.service.mergeMany({ taskIds: [one, two], all: false });
+  await vi.waitFor(() => expect(logs(running, two)).toContain(`verify: ${verify}`));
+
+  expect(await mergeState(running, one)).toMatchObject({ state: 'refused', paths: ['calls-1'] });
+
+  writeFileSync(release, '');
+  expect((await merging).landed).toMatchObject([{ task_id: two }]);
+});
 
 test('work that is discarded or reopened while it is tested does not land, and the rest does', async () => {
   const release = join(temporaryFolder(), 'go');

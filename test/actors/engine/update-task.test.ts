@@ -305,6 +305,29 @@ test('of two updates at once one waits for the other', async () => {
   expect(both.map(({ status }) => status)).toEqual(['updated', 'current']);
 });
 
+test('an update that is tested is shown, and a cancel ends it', async () => {
+  const running = await start(['until [ -e never ]; do sleep 0.1; done']);
+  const id = await complete(running, 'Other');
+  commitIn(running.root, 'new', 'of a person\n');
+  const updating = running.service.update(id);
+  const mergeOf = async () => (await running.service.status(id)).work?.merge;
+  await vi.waitFor(async () =>
+    expect(await mergeOf()).toEqual({ state: 'testing', message: 'its update is tested' }),
+  );
+
+  const cancelled = await running.service.cancel(id, 'too long');
+
+  expect(await updating).toEqual({
+    ...{ task_id: id, attempt: 1, status: 'refused' },
+    message: 'a person ended its test',
+  });
+  expect(cancelled.status).toBe('complete');
+  expect(await mergeOf()).toBeUndefined();
+  await expect(running.service.cancel(id, null)).rejects.toMatchObject({
+    code: 'event_not_allowed',
+  });
+});
+
 test('a branch that somebody has checked out is not moved', async () => {
   const running = await start([]);
   const [one, two] = [await complete(running, 'Greet'), await complete(running, 'Other')];

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { changeTask, discard, exportTask, run } from '../../data/actions.ts';
 import type { TaskView } from '../../data/tasks.ts';
 import { roles } from '../../data/totals.ts';
-import { hasOpenWork, isMerging, isToReview } from '../../model/state.ts';
+import { hasOpenWork, isToReview } from '../../model/state.ts';
 import { Button } from '../../parts/button.tsx';
 import { MergeButton, UndoButton } from '../../parts/merge-button.tsx';
 import { saveFile } from '../../parts/save-file.ts';
@@ -92,7 +92,7 @@ export const Actions = ({ task, fail }: ActionProps) => {
           Close as it is
         </Button>
       )}
-      {work?.merged_at !== undefined && !isMerging(task) && <UndoButton task={task} fail={fail} />}
+      {work?.merged_at !== undefined && <UndoButton task={task} fail={fail} />}
       {hasOpenWork(task) && (
         <Button
           kind="quiet"

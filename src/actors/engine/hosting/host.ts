@@ -29,6 +29,8 @@ export interface HostedChart<Snapshot extends AnyMachineSnapshot> {
   readonly shown: (snapshot: Snapshot) => object;
   /** The rows of those that are not over. */
   readonly open: () => Answer<readonly SavedActor[]>;
+  /** Called with each committed state, also the one that is taken up. */
+  readonly published?: (snapshot: Snapshot) => void;
   /** Called when one is over. */
   readonly ended: (snapshot: Snapshot) => Promise<void>;
 }
@@ -114,7 +116,7 @@ const createLiveActors = <Snapshot extends AnyMachineSnapshot>(
   { root, node, journal, store, now, log }: HostPorts,
   chart: HostedChart<Snapshot>,
 ) => {
-  const { kind, machine, idOf, ended } = chart;
+  const { kind, machine, idOf, published = () => {}, ended } = chart;
   const loaded = new Map<string, Loaded>();
   const changeTo = createChanges(chart, now);
   let stopped = false;
@@ -135,7 +137,7 @@ const createLiveActors = <Snapshot extends AnyMachineSnapshot>(
   const retries = createRestoreRetries<string>(now, (id) => void takeUp(id));
   const load = (saved: SavedActor): AnyActorRef => {
     const id = saved.taskId;
-    readHosted(chart, saved);
+    published(readHosted(chart, saved));
     const snapshot = restoredSnapshot(logic, saved);
     const wanted = { id: saved.id, parent: root.parent, snapshot, input: undefined };
     const actor: AnyActorRef = createActor(logic, wanted);
@@ -143,6 +145,7 @@ const createLiveActors = <Snapshot extends AnyMachineSnapshot>(
     loaded.set(id, own);
     actor.subscribe({
       next: (state: Snapshot) => {
+        published(state);
         if (state.status !== 'done') return;
         setImmediate(() => forget(id, own));
         ended(state).catch((error: unknown) =>

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { ServiceError } from '../../../machines/errors.ts';
 import {
   inLandingOrder,
+  isWithdrawn,
   type Landed,
   type Merged,
   type MergeQueueContext,
@@ -11,6 +12,7 @@ import {
   type MergeQueueInput,
   type QueueMember,
   type Train,
+  takenOut,
 } from '../../../machines/merge-queue/merge-queue-context.ts';
 import {
   type MergeQueueSnapshot,
@@ -61,6 +63,8 @@ export interface MergeQueue
   plan(wishes: readonly MergeWish[]): Promise<readonly PlannedMerge[]>;
   /** Whether this is asked for already, and not told of yet. */
   isIn(wish: MergeWish): Promise<boolean>;
+  /** Takes out what people asked for of a task, which they are told. @returns whether it was there */
+  withdraw(taskId: TaskId): Promise<boolean>;
   /** In words and as the state of its chart. */
   check(): Promise<{ readonly ok: boolean; readonly detail: string; readonly state: string }>;
   /** With the place of the work in the queue. */
@@ -87,8 +91,6 @@ export interface MergeQueuePorts extends HostPorts {
   readonly reopen: (taskId: TaskId, reason: string) => Promise<void>;
   readonly record: (entry: NewEntry) => Promise<void>;
 }
-
-type Waiters = Map<string, (merged: Merged) => void>;
 
 const isOf = (member: Named, other: Named): boolean =>
   member.taskId === other.taskId && member.attempt === other.attempt;
@@ -159,13 +161,12 @@ const withoutEvidence = (merged: Merged): Merged => {
   return rest;
 };
 
-/** Writes down what came of each member of a batch, and answers those who wait. */
+/** Writes down what came of each member of a batch. */
 const createTell = (
   ports: Pick<
     MergeQueuePorts,
     'workspace' | 'results' | 'record' | 'sendBack' | 'reopen' | 'now' | 'log'
   >,
-  waiters: Waiters,
 ) => {
   const { workspace, results, record, sendBack, reopen, now, log } = ports;
   const write = async (member: QueueMember, merged: Merged): Promise<void> => {
@@ -196,7 +197,6 @@ const createTell = (
       await write(member, merged).catch((error: unknown) =>
         log('could not write down what came of a merge', { task: taskId, attempt, error }),
       );
-      for (const ticket of member.tickets) waiters.get(ticket)?.(withoutEvidence(merged));
     }
   };
 };
@@ -209,7 +209,7 @@ const requireOwn = (node: string, { server }: Pick<MergeQueueContext, 'server'>)
   );
 };
 
-const provideQueueActors = (ports: MergeQueuePorts, waiters: Waiters): typeof mergeQueueMachine => {
+const provideQueueActors = (ports: MergeQueuePorts): typeof mergeQueueMachine => {
   const { proof, node } = ports;
   const own = <Output>(
     work: (context: MergeQueueContext, signal: AbortSignal) => Promise<Output>,
@@ -218,7 +218,7 @@ const provideQueueActors = (ports: MergeQueuePorts, waiters: Waiters): typeof me
       requireOwn(node, input);
       return work(input, signal);
     });
-  const tell = createTell(ports, waiters);
+  const tell = createTell(ports);
   return mergeQueueMachine.provide({
     actors: {
       build: own((context, signal) => buildTrain(ports, context, signal)),
@@ -359,13 +359,18 @@ const createPlan =
 /** The newest queue of this server takes all that is to be merged. */
 export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
   const { store, workspace, node, maxBatch, now, log } = ports;
-  const waiters: Waiters = new Map();
+  /** Those who wait, by their tickets. */
+  const waiters = new Map<string, (merged: Merged) => void>();
   const host = createHost<MergeQueueSnapshot, MergeQueueEvent, MergeQueueInput>(ports, {
     kind: 'mergeQueue',
-    machine: provideQueueActors(ports, waiters),
+    machine: provideQueueActors(ports),
     idOf: ({ queueId }) => queueId,
     shown: lineOf,
     open: () => store.openHosted('mergeQueue'),
+    published: ({ context }) => {
+      for (const { tickets, merged } of waiters.size === 0 ? [] : context.outcomes)
+        for (const ticket of tickets) waiters.get(ticket)?.(withoutEvidence(merged));
+    },
     ended: async ({ context }) => {
       if (newest === context.queueId) newest = null;
     },
@@ -458,6 +463,23 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
       return [...members, ...batch].some(
         (each) =>
           isOf(each, wish) && each.undo === wish.undo && !ended.some((it) => isOf(it, each)),
+      );
+    },
+    withdraw: async (taskId) => {
+      const open = newest;
+      const ticketsIn = (queue: MergeQueueSnapshot): readonly string[] =>
+        [...queue.context.members, ...queue.context.batch].flatMap((member) =>
+          isWithdrawn(member, taskId) ? member.tickets : [],
+        );
+      const before = await readState(open);
+      const tickets = before === null ? [] : ticketsIn(before);
+      if (open === null || tickets.length === 0) return false;
+      // What lands meanwhile stays.
+      await host.send(open, { type: 'withdraw', taskId }, (queue) => ticketsIn(queue).length === 0);
+      const after = await readState(open);
+      return (after?.context.outcomes ?? []).some(
+        ({ merged, tickets: [ticket = ''] }) =>
+          merged.status === 'conflict' && merged.why === takenOut.why && tickets.includes(ticket),
       );
     },
     check: async () => {

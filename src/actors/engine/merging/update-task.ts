@@ -6,6 +6,7 @@ import type { TaskView } from '../../journal/task-view.ts';
 import { createSerialQueues } from '../../process/serial-queue.ts';
 import type { Answer, NewEntry } from '../../store/port.ts';
 import type { Updated, Workspace } from '../../workspace/port.ts';
+import type { WorkReads } from '../../workspace/worktrees/work-view.ts';
 import type { MergeSettings } from '../attempts/settings.ts';
 import { requireId } from '../queries/task-id.ts';
 import type { ReviewRequest, TaskReviews } from '../service/review-task.ts';
@@ -37,8 +38,50 @@ export interface TaskUpdates {
   update(taskId: string, signal?: AbortSignal): Promise<UpdatedTask>;
 }
 
+/** The updates that are tested now: shown as tests of the queue are, and ended as those. */
+export interface RunningUpdates {
+  readonly withRunning: (workOf: WorkReads) => WorkReads;
+  /** The work stays as it was. @returns whether one ran */
+  stop(taskId: TaskId): boolean;
+  /** @returns null when it was stopped */
+  run<Result>(
+    taskId: TaskId,
+    signal: AbortSignal,
+    test: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result | null>;
+}
+
+export const createRunningUpdates = (): RunningUpdates => {
+  const running = new Map<TaskId, AbortController>();
+  return {
+    withRunning: (workOf) => async (taskId, attempt) => {
+      const work = await workOf(taskId, attempt);
+      if (work === null || !running.has(taskId)) return work;
+      return { ...work, merge: { state: 'testing', message: 'its update is tested' } };
+    },
+    stop: (taskId) => {
+      const found = running.get(taskId);
+      found?.abort();
+      return found !== undefined;
+    },
+    run: async (taskId, signal, test) => {
+      const own = new AbortController();
+      running.set(taskId, own);
+      try {
+        return await test(AbortSignal.any([signal, own.signal]));
+      } catch (error) {
+        if (own.signal.aborted) return null;
+        throw error;
+      } finally {
+        running.delete(taskId);
+      }
+    },
+  };
+};
+
 interface UpdatePorts {
   readonly workspace: Pick<Workspace, 'update' | 'keepUpdate'>;
+  readonly updates: RunningUpdates;
   readonly proof: Pick<TrainProof, 'proveWork' | 'attemptOf'>;
   readonly status: (taskId: string) => Promise<TaskView>;
   readonly review: TaskReviews['review'];
@@ -78,7 +121,10 @@ const noteRefusal = async (
 };
 
 export const createUpdate = (ports: UpdatePorts): TaskUpdates['update'] => {
-  const { workspace, proof, status, review, record, landing, now } = ports;
+  const { workspace, updates, proof, status, review, record, landing, now } = ports;
+
+  const note = async (taskId: TaskId, attempt: number, message: string): Promise<void> =>
+    record(entry(taskId, attempt, 'log', now(), { level: 'info', message }));
 
   /** Another attempt goes on with it. */
   const sendBack = async (
@@ -105,7 +151,11 @@ export const createUpdate = (ports: UpdatePorts): TaskUpdates['update'] => {
       return { task_id: taskId, attempt, status: 'refused', message };
     };
     const input = await proof.attemptOf(taskId, attempt);
-    const proven = await proof.proveWork(found, input, signal);
+    const proven = await updates.run(taskId, signal, async (either) => {
+      await note(taskId, attempt, `what is new on ${into} is tested with its work`);
+      return proof.proveWork(found, input, either);
+    });
+    if (proven === null) return refuse('a person ended its test');
     if (!proven.passed) {
       const { why, hangs } = proven;
       if (hangs === true) return refuse(why);
@@ -117,8 +167,7 @@ export const createUpdate = (ports: UpdatePorts): TaskUpdates['update'] => {
     if (why !== null) return refuse(why);
     const isNew = found.status === 'clean';
     if (isNew) {
-      const message = `its branch has what is new on ${into} (${commit.slice(0, 12)})`;
-      await record(entry(taskId, attempt, 'log', now(), { level: 'info', message }));
+      await note(taskId, attempt, `its branch has what is new on ${into} (${commit.slice(0, 12)})`);
     }
     const status = isNew ? 'updated' : 'current';
     return { task_id: taskId, attempt, status, commit, tested: proven.commands ?? [] };

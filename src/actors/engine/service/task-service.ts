@@ -16,7 +16,7 @@ import type { MergeSettings } from '../attempts/settings.ts';
 import type { MergeQueue } from '../merging/merge-queue.ts';
 import type { TrainProof } from '../merging/prove-train.ts';
 import { createMergeRequests, type MergeRequests } from '../merging/request-merges.ts';
-import { createUpdate, type TaskUpdates } from '../merging/update-task.ts';
+import { createRunningUpdates, createUpdate, type TaskUpdates } from '../merging/update-task.ts';
 import { type Explanation, explain, type SlotUse } from '../queries/explain.ts';
 import { takeBack } from '../queries/offline-tasks.ts';
 import { requireAgents, requireAnswer } from '../queries/require-answer.ts';
@@ -142,7 +142,10 @@ export interface TaskService
   explain(taskId: string): Promise<Explanation>;
   close(taskId: string, reason: string | null): Promise<TaskView>;
   reopen(taskId: string, reason: string | null): Promise<TaskView>;
-  /** Gives up a merge queue that cannot be restored, too. */
+  /**
+   * Of a task at rest: ends its update, or takes its work out of the merge queue. Gives up a queue that
+   * cannot be restored, too.
+   */
   cancel(taskId: string, reason: string | null): Promise<TaskView>;
   retry(
     taskId: string,
@@ -168,7 +171,7 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
     'diff' | 'discard' | 'workOf' | 'bringWork' | 'update' | 'keepUpdate'
   >;
   readonly proof: Pick<TrainProof, 'proveWork' | 'attemptOf'>;
-  readonly merges: Pick<MergeQueue, 'merge' | 'plan' | 'giveUp' | 'isIn'>;
+  readonly merges: Pick<MergeQueue, 'merge' | 'plan' | 'giveUp' | 'isIn' | 'withdraw'>;
   readonly landing: () => MergeSettings;
   readonly projectRoot: () => string;
 }
@@ -215,6 +218,7 @@ const namesOnlyAmount = (options: RunOptions | null): boolean =>
 
 export const createTaskService = (ports: ServicePorts): TaskService => {
   const { tracker, store, commands, views, requirePrice, requireNetwork, optionsFor } = ports;
+  const updates = createRunningUpdates();
   const queries = createTaskQueries({
     tracker,
     store,
@@ -222,7 +226,7 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
     record: ports.record,
     now: ports.now,
     knownTask: views.knownTask,
-    workOf: ports.workspace.workOf,
+    workOf: updates.withRunning(ports.workspace.workOf),
     bringWork: ports.workspace.bringWork,
   });
 
@@ -284,7 +288,16 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
       const givenUp = await ports.merges.giveUp(id);
       if (givenUp !== null) return givenUp;
       await requireNotElsewhere(id);
-      return commands.ask(id, { type: 'cancel', reason });
+      const snapshot = await views.snapshotOf(id);
+      if (snapshot.hasTag('pending')) return commands.ask(id, { type: 'cancel', reason });
+      const isStopped = updates.stop(id);
+      if (!isStopped && !(await ports.merges.withdraw(id)))
+        return commands.ask(id, { type: 'cancel', reason });
+      const did = isStopped ? 'ended its update' : 'took it out of the merge queue';
+      const message = `a person ${did}${reason === null ? '' : `: ${reason}`}`;
+      const data = { level: 'info', message };
+      await ports.record(entry(id, snapshot.context.attempt, 'log', ports.now(), data));
+      return queries.status(id);
     },
     respond: async (taskId, attempt, response) => {
       const view = await queries.status(taskId);
@@ -295,7 +308,7 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
       return commands.tell(requireId(task_id), text, requestId ?? null);
     },
     review,
-    update: createUpdate({ ...ports, status: queries.status, review }),
+    update: createUpdate({ ...ports, updates, status: queries.status, review }),
     retry: async (taskId, role, options, reason) => {
       const id = requireId(taskId);
       await requireNotElsewhere(id);
