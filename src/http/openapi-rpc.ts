@@ -5,6 +5,7 @@ import { workflowLineSchema, workflowViewSchema } from '../actors/workflows/work
 import { envelopeErrors, errorStatuses, requestErrors } from './error-table.ts';
 import {
   changeParamsSchema,
+  conflictShape,
   createParamsSchema,
   decisionsParamsSchema,
   dependencyParamsSchema,
@@ -134,31 +135,6 @@ const changesSchema = z.strictObject({
     .array(z.strictObject({ path: z.string(), renamed_from: z.string().optional() }))
     .optional(),
 });
-const conflictShape = {
-  failed: z
-    .object({ command: z.string(), output: z.string() })
-    .optional()
-    .describe('the command that did not pass'),
-  merge_first: z
-    .object({ task_id: z.string(), attempt: z.int(), complete: z.boolean() })
-    .optional(),
-  moved_on: z.literal(true).optional(),
-  same_lines: z.literal(true).optional(),
-  rewritten: z.literal(true).optional(),
-  detached: z.literal(true).optional(),
-  run_again: z
-    .literal(true)
-    .optional()
-    .describe('it was discarded, or has work that was: reopen it and run it again'),
-  unblamed: z
-    .literal(true)
-    .optional()
-    .describe('the branch fails by itself, or a command did not end'),
-  with: z
-    .array(z.string())
-    .optional()
-    .describe('tasks whose work is on the branch and was not when the attempt began'),
-};
 const mergedSchema = z.looseObject({
   task_id: z.string(),
   attempt: z.int(),

@@ -409,3 +409,34 @@ export const runOptions = (options: z.infer<typeof optionsSchema> = {}): RunOpti
   ...(options.when === undefined ? {} : { when: options.when }),
   ...(options.network === undefined ? {} : { network: options.network }),
 });
+
+/** Facts of a conflict beside its reason. */
+export const conflictShape = {
+  failed: z
+    .object({ command: z.string(), output: z.string() })
+    .optional()
+    .describe('the command that did not pass'),
+  merge_first: z
+    .object({ task_id: z.string(), attempt: z.int(), complete: z.boolean() })
+    .optional(),
+  moved_on: z.literal(true).optional(),
+  same_lines: z.literal(true).optional(),
+  rewritten: z.literal(true).optional(),
+  detached: z.literal(true).optional(),
+  run_again: z
+    .literal(true)
+    .optional()
+    .describe('it was discarded, or has work that was: reopen it and run it again'),
+  reopened: z
+    .literal(true)
+    .optional()
+    .describe('its task was opened again after this was asked for'),
+  unblamed: z
+    .literal(true)
+    .optional()
+    .describe('the branch fails by itself, or a command did not end'),
+  with: z
+    .array(z.string())
+    .optional()
+    .describe('tasks whose work is on the branch and was not when the attempt began'),
+};

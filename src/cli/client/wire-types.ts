@@ -508,6 +508,8 @@ export interface Methods {
       readonly detached?: true | undefined;
       /** it was discarded, or has work that was: reopen it and run it again */
       readonly run_again?: true | undefined;
+      /** its task was opened again after this was asked for */
+      readonly reopened?: true | undefined;
       /** the branch fails by itself, or a command did not end */
       readonly unblamed?: true | undefined;
       /** tasks whose work is on the branch and was not when the attempt began */
@@ -581,6 +583,8 @@ export interface Methods {
           readonly detached?: true | undefined;
           /** it was discarded, or has work that was: reopen it and run it again */
           readonly run_again?: true | undefined;
+          /** its task was opened again after this was asked for */
+          readonly reopened?: true | undefined;
           /** the branch fails by itself, or a command did not end */
           readonly unblamed?: true | undefined;
           /** tasks whose work is on the branch and was not when the attempt began */

@@ -2,6 +2,7 @@ import { requireId } from '../../actors/engine/queries/task-id.ts';
 import { mergeData } from '../../actors/journal/merge-entry.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { conflictWords } from '../../machines/conflict-words.ts';
+import { remedyFor } from '../../machines/merge-queue/merge-queue-context.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { CallError, type Result } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
@@ -91,7 +92,7 @@ const whileItTests = async <Answer>(
   const interrupted = (): void => {
     say(
       goesOn
-        ? 'interrupted: what has not landed is taken out of the queue; to see it: agent list'
+        ? 'interrupted: what you alone asked for and has not landed leaves the queue; to see it: agent list'
         : 'interrupted: its test ends, and its work stays as it was',
     );
     process.kill(process.pid, 'SIGINT');
@@ -123,28 +124,27 @@ const mergeCommandLine = (
   ].join(' ');
 
 /** Commands that go on after a conflict, in the order in which they are run. */
-const wayOn = (
-  { branch, failed, merge_first: first, ...why }: Conflict,
-  left: readonly string[],
-  args: MergeArgs,
-): readonly string[] => {
-  const { moved_on, same_lines, rewritten, detached, unblamed, run_again } = why;
-  const again = mergeCommandLine(left, args);
-  if (first !== undefined) {
-    const { task_id, attempt, complete } = first;
-    const { squash, ff } = args;
-    const before = { attempt, squash, ff, force: !complete, all: false };
-    return [mergeCommandLine([task_id], before), again];
+const wayOn = (conflict: Conflict, id: string, args: MergeArgs): readonly string[] => {
+  const again = mergeCommandLine([id], args);
+  const remedy = remedyFor(conflict);
+  switch (remedy) {
+    case 'merge_first': {
+      const { task_id = '', attempt, complete } = conflict.merge_first ?? {};
+      const how = { ...args, attempt, force: complete !== true };
+      return [mergeCommandLine([task_id], how), again];
+    }
+    case 'run':
+    case 'update':
+      return [`agent ${remedy} ${id}`, again];
+    case 'reopen':
+      return [`agent reopen ${id}`, `agent run ${id}`, again];
+    case 'squash':
+      return [mergeCommandLine([id], { ...args, squash: true, ff: false })];
+    case 'switch_branch':
+      return ['git switch <the branch that the work goes to>', again];
+    default:
+      return [remedy === 'git_merge' ? `git merge ${conflict.branch}` : again];
   }
-  const [id] = left;
-  if (unblamed === true) return [again];
-  if (run_again === true) return [`agent reopen ${id}`, `agent run ${id}`, again];
-  if (failed !== undefined) return [`agent update ${id}`, again];
-  if (same_lines === true) return [`agent update ${id}`, again];
-  if (moved_on === true) return [mergeCommandLine(left, { ...args, squash: true, ff: false })];
-  // As `jj` leaves a project: the same command again would find the same.
-  if (detached === true) return ['git switch <the branch that the work goes to>', again];
-  return rewritten === true ? [`git merge ${branch}`] : [again];
 };
 
 const namedAtMost = 10;
@@ -170,7 +170,7 @@ const printRefused = (
       ? [`agent logs -f ${id}`]
       : conflict === undefined || args === null
         ? []
-        : wayOn(conflict, [id], { ...args, all: false });
+        : wayOn(conflict, id, { ...args, all: false });
   const goesOn =
     isSent === true ? 'another attempt goes on with it, and is merged then' : 'to go on';
   const way =

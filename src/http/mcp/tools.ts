@@ -6,8 +6,10 @@ import {
   refusal,
 } from '../../machines/errors.ts';
 import { isJsonObject } from '../../machines/json.ts';
+import { remedyFor } from '../../machines/merge-queue/merge-queue-context.ts';
 import { asksPerson, isAtRest } from '../streams/at-rest.ts';
 import {
+  conflictShape,
   createParamsSchema,
   diffParamsSchema,
   listParamsSchema,
@@ -113,46 +115,35 @@ export const explainedForAssistant = (given: unknown, mayAnswer: boolean): unkno
 };
 
 const conflictSchema = z.looseObject({
+  ...conflictShape,
   status: z.literal('conflict'),
   branch: z.string(),
-  moved_on: z.boolean().optional(),
-  same_lines: z.boolean().optional(),
-  rewritten: z.boolean().optional(),
-  detached: z.boolean().optional(),
-  failed: z.looseObject({ command: z.string() }).optional(),
-  run_again: z.boolean().optional(),
-  merge_first: z
-    .looseObject({ task_id: z.string(), attempt: z.int(), complete: z.boolean() })
-    .optional(),
 });
 
-const updates =
-  'tell your user to run agent update with its id: another attempt goes on with both sides; then call merge again';
-
-const wayOnAfter = ({
-  branch,
-  moved_on,
-  same_lines,
-  rewritten,
-  detached,
-  failed,
-  run_again,
-  merge_first,
-}: z.infer<typeof conflictSchema>) => {
-  if (merge_first !== undefined) {
-    const { task_id, attempt, complete } = merge_first;
-    const force = complete ? '' : ', with force: true since it is not complete';
-    return `merge attempt ${attempt} of ${task_id} first${force}; then call merge again`;
+const wayOnAfter = (conflict: z.infer<typeof conflictSchema>): string => {
+  const { branch, merge_first: first, failed } = conflict;
+  switch (remedyFor(conflict)) {
+    case 'merge_first': {
+      const force = first?.complete ? '' : ', with force: true since it is not complete';
+      return `merge attempt ${first?.attempt} of ${first?.task_id} first${force}; then call merge again`;
+    }
+    case 'run':
+      return 'call run, and merge again when it is complete';
+    case 'reopen':
+      return 'tell your user to run agent reopen with its id; then call run, and merge again';
+    case 'update': {
+      const why = failed === undefined ? '' : 'the work does not pass with what landed before: ';
+      return `${why}tell your user to run agent update with its id: another attempt goes on with both sides; then call merge again`;
+    }
+    case 'squash':
+      return 'call merge again with squash: true';
+    case 'switch_branch':
+      return 'tell your user to check out the branch that the work goes to (git switch <branch>); then call merge again';
+    case 'git_merge':
+      return `tell your user to run git merge ${branch}`;
+    default:
+      return 'tell your user why; when nothing is in the way any more, call merge again';
   }
-  if (failed !== undefined) return `the work does not pass with what landed before: ${updates}`;
-  if (run_again === true)
-    return 'tell your user to run agent reopen with its id; then call run, and merge again';
-  if (moved_on === true) return 'call merge again with squash: true';
-  if (same_lines === true) return updates;
-  if (rewritten === true) return `tell your user to run git merge ${branch}`;
-  if (detached === true)
-    return 'tell your user to check out the branch that the work goes to (git switch <branch>); then call merge again';
-  return 'tell your user why; when nothing is in the way any more, call merge again';
 };
 
 /** The result of `merge`; after a conflict, with what to do. */

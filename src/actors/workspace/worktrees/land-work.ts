@@ -306,7 +306,7 @@ const createBuild = (parts: WorkParts, remember: Remember, settle: Settle) => {
     const landed = await settle(dirs, head.commit, into, await records.read(taskId, attempt));
     if (landed !== null && landed.undoes === (undo === true)) return landed.merged;
     return reopened
-      ? conflict('its task is not complete any more')
+      ? { ...conflict('its task is not complete any more'), reopened: true }
       : mergeWork(dirs, onto, member, regenerated, signal);
   };
 
