@@ -67,8 +67,9 @@ const land = async (
   const [first] = refused;
   if (first === undefined) return null;
   const more = refused.length > 1 ? ` And ${refused.length - 1} more.` : '';
-  const of = ids.length > 1 ? `${refused.length} of ${ids.length}: ${first.task_id}: ` : '';
-  return `Refused, nothing was changed: ${of}${first.message}${more}`;
+  const of =
+    ids.length > 1 ? `Refused, ${refused.length} of ${ids.length}: ${first.task_id}: ` : '';
+  return `${of || 'Refused, nothing was changed: '}${first.message}${more}`;
 };
 
 /** The row goes at the first press, and the next one is under the pointer at the second. */

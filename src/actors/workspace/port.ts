@@ -194,12 +194,26 @@ export type Updated =
       /** `current`: it has all that the branch has. */
       readonly status: 'current' | 'clean';
       readonly into: string;
-      /** The tip of the work, and of the project's branch. */
+      /** The tip of the work, and of the project's branch, with the tree of that. */
       readonly from: string;
       readonly head: string;
+      readonly headTree: string;
       readonly commit: string;
       readonly tree: string;
     };
+
+export interface PushTarget {
+  readonly url: string;
+  readonly branch: string;
+  /** The commit that this server pushed last; null: none. */
+  readonly seen: string | null;
+  /** Given to the one git process; null: the address needs none of ours. */
+  readonly token: string | null;
+}
+
+export type Pushed =
+  | { readonly status: 'pushed' | 'moved'; readonly commit: string }
+  | { readonly status: 'refused'; readonly why: string };
 
 /** Saved work becomes part of the project's branch. */
 export interface WorkspaceMerges {

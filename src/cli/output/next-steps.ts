@@ -1,7 +1,7 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { asksForStep } from '../../machines/for-person.ts';
 import { budgetInReason } from '../../machines/phase.ts';
-import { goOnWords, mergeWord } from '../words/state-words.ts';
+import { goOnWords, isInQueue, mergeWord } from '../words/state-words.ts';
 import { costText } from './money.ts';
 
 /** `950`, `12.3k`. */
@@ -83,6 +83,8 @@ export const nextSteps = ({
   const again = step(`retry ${id}`, 'try again');
   const changes = work === undefined ? [] : [step(`diff ${id}`, 'see the changes')];
   if (status === 'complete') {
+    if (isInQueue(work)) return [...changes, step(`cancel ${id}`, 'stop that; it stays as it is')];
+    if (mergeWord(work) === 'merged') return [...changes, step(`undo ${id}`, 'take it back')];
     if (mergeWord(work) !== 'not merged') return changes;
     const update = step(`update ${id}`, 'go on with it on your branch as it is now');
     const refused = work?.merge?.updatable ? [update] : [];

@@ -68,7 +68,9 @@ const changeEach = async (
       changed.push(task);
       if (json) io.json(task);
       else {
-        io.out(wrapLines(`${task.task_id} ${changedWords(task)}`, io.width));
+        const isLeft = method === 'cancel' && task.status === 'complete';
+        const words = isLeft ? 'stays complete; its test has ended' : changedWords(task);
+        io.out(wrapLines(`${task.task_id} ${words}`, io.width));
         const work =
           method === 'close'
             ? openWork(await callForTask(client, 'status', { task_id: task.task_id }))

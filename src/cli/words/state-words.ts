@@ -24,6 +24,10 @@ export const mergeWord = (work: TaskView['work']): 'merged' | 'discarded' | 'not
   return 'not merged';
 };
 
+/** A merge, an undo or an update of it waits, or is tested. */
+export const isInQueue = (work: TaskView['work']): boolean =>
+  work?.merge?.state === 'waiting' || work?.merge?.state === 'testing';
+
 /** The work, as a clause: `its work is not merged: it fails together with bd-2 (landed): …` */
 export const workWords = (work: TaskView['work']): string | null => {
   const word = mergeWord(work);
@@ -31,18 +35,19 @@ export const workWords = (work: TaskView['work']): string | null => {
   if (word === null) return null;
   const conflicts = work?.conflicts_with;
   const also = conflicts === undefined ? '' : `, and ${conflictWords(conflicts)}`;
+  if (word === 'merged' && isInQueue(work)) return 'its undo is tested';
   if (word !== 'not merged' || state === undefined) return `its work is ${word}${also}`;
   if (state === 'refused') return `its work is not merged: ${message}`;
-  return state === 'testing' ? 'its merge is tested' : 'its work waits to be merged';
+  return state === 'testing' ? (message ?? 'its merge is tested') : 'its work waits to be merged';
 };
 
-/** Work that is not merged: `merge refused`, `merge is tested`, `waits to merge`, `will conflict`. */
+/** `merge refused`, `merge is tested`, `update is tested`, `waits to merge`, `will conflict` */
 const mergeStateWord = (work: TaskView['work']): string => {
   switch (work?.merge?.state) {
     case 'refused':
       return 'merge refused';
     case 'testing':
-      return 'merge is tested';
+      return (work.merge.message ?? 'its merge is tested').replace('its ', '');
     case 'waiting':
       return 'waits to merge';
     default:
@@ -72,8 +77,7 @@ export const stateWords = (task: TaskView, now: number): string => {
   if (task.held_by !== undefined) return `held by ${oneLine(task.held_by, longestWord)}`;
   const merge = status === 'complete' ? mergeWord(work) : null;
   if (merge === 'not merged') return `complete (${mergeStateWord(work)})`;
-  const isQueued = work?.merge?.state === 'waiting' || work?.merge?.state === 'testing';
-  if (merge === 'merged' && isQueued) return 'complete (undo is tested)';
+  if (merge === 'merged' && isInQueue(work)) return 'complete (undo is tested)';
   if (merge !== null) return `complete (${merge})`;
   return statusWords(status, phase === 'waiting_for_run' && !ready ? status : phase);
 };

@@ -209,8 +209,8 @@ export type MergeQueueEvent =
   | { readonly type: 'join'; readonly members: readonly QueueMember[] }
   /** Nobody waits for the outcome of a ticket any more. */
   | { readonly type: 'leave'; readonly ticket: string }
-  /** A person takes out what people asked for of a task. */
-  | { readonly type: 'withdraw'; readonly taskId: TaskId };
+  /** What people asked for of a task is not to land any more. */
+  | { readonly type: 'withdraw'; readonly taskId: TaskId; readonly merged: MergeConflict };
 
 const outcomesAtMost = 500;
 
@@ -299,11 +299,6 @@ export const leaving = (
 export const isTheOnlyOne = ({ batch }: MergeQueueContext, ticket: string): boolean =>
   batch.some(({ tickets }) => tickets.length === 1 && tickets[0] === ticket);
 
-export const takenOut: MergeConflict = {
-  ...{ status: 'conflict', branch: '', files: [] },
-  why: 'a person took it out of the merge queue',
-};
-
 export const isWithdrawn = ({ taskId, by }: QueueMember, task: TaskId): boolean =>
   taskId === task && by === 'person';
 
@@ -317,13 +312,13 @@ const settled = (
 /** Nothing is noted of it: the work can be merged as before. */
 export const withdrawing = (
   { members, batch, outcomes }: MergeQueueContext,
-  task: TaskId,
+  { taskId: task, merged }: Pick<Outcome, 'taskId' | 'merged'>,
   alsoFromBatch: boolean,
 ): Partial<MergeQueueContext> => {
   const isLeft = (member: QueueMember): boolean => !isWithdrawn(member, task);
   const gone = [...members, ...(alsoFromBatch ? batch : [])].filter((each) => !isLeft(each));
   const ends = gone.map(({ taskId, attempt, tickets }) => {
-    return { taskId, attempt, tickets, merged: takenOut };
+    return { taskId, attempt, tickets, merged };
   });
   return {
     members: members.filter(isLeft),

@@ -18,6 +18,7 @@ import {
   type MergeQueueEvent,
   type MergeQueueInput,
   nextBatch,
+  type Outcome,
   type Proven,
   type QueueMember,
   refusedByTest,
@@ -64,11 +65,11 @@ const mergeQueueSetup = setup({
     removeWaiting: assign(({ context }, { ticket }: { ticket: string }) => ({
       members: leaving(context, ticket).members,
     })),
-    withdraw: assign(({ context }, { taskId }: { taskId: TaskId }) =>
-      withdrawing(context, taskId, true),
+    withdraw: assign(({ context }, gone: Pick<Outcome, 'taskId' | 'merged'>) =>
+      withdrawing(context, gone, true),
     ),
-    withdrawWaiting: assign(({ context }, { taskId }: { taskId: TaskId }) =>
-      withdrawing(context, taskId, false),
+    withdrawWaiting: assign(({ context }, gone: Pick<Outcome, 'taskId' | 'merged'>) =>
+      withdrawing(context, gone, false),
     ),
     takeBatch: assign(({ context }) => {
       const batch = nextBatch(context);
@@ -99,7 +100,10 @@ const mergeQueueSetup = setup({
 });
 
 const ticketOf = ({ event }: { event: { readonly ticket: string } }) => ({ ticket: event.ticket });
-const taskOf = ({ event }: { event: { readonly taskId: TaskId } }) => ({ taskId: event.taskId });
+const goneOf = ({ event }: { event: Pick<Outcome, 'taskId' | 'merged'> }) => ({
+  taskId: event.taskId,
+  merged: event.merged,
+});
 const onError = {
   target: 'telling',
   actions: {
@@ -112,14 +116,14 @@ const onError = {
 /** Without the member that goes, the batch is another one. */
 const again = { target: 'building', reenter: true } as const;
 const removeTicket = { type: 'removeTicket', params: ticketOf } as const;
-const withdraw = { type: 'withdraw', params: taskOf } as const;
+const withdraw = { type: 'withdraw', params: goneOf } as const;
 const whileItWaits = {
   leave: [
     { guard: { type: 'isTheOnlyOne', params: ticketOf }, ...again, actions: removeTicket },
     { actions: removeTicket },
   ],
   withdraw: [
-    { guard: { type: 'isInBatch', params: taskOf }, ...again, actions: withdraw },
+    { guard: { type: 'isInBatch', params: goneOf }, ...again, actions: withdraw },
     { actions: withdraw },
   ],
 } as const;
@@ -145,7 +149,7 @@ export const mergeQueueMachine = mergeQueueSetup.createMachine({
       actions: { type: 'addMembers', params: ({ event }) => ({ members: event.members }) },
     },
     leave: { actions: { type: 'removeWaiting', params: ticketOf } },
-    withdraw: { actions: { type: 'withdrawWaiting', params: taskOf } },
+    withdraw: { actions: { type: 'withdrawWaiting', params: goneOf } },
   },
   states: {
     idle: {

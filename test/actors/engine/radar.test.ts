@@ -119,7 +119,7 @@ test('work that will conflict is told of on both sides while agents are at work,
   await vi.waitFor(() =>
     expect(saysOf(running, two)).toEqual([
       `will conflict with ${one} in text`,
-      'conflicts with no other work any more',
+      'conflicts with no unmerged work any more',
     ]),
   );
   for (const title of ['Bye', 'Other', 'Nothing']) letGo(title);
@@ -202,4 +202,24 @@ test('a server that starts again knows at once of conflicts to come, and does no
 
   await untilConflicts(running, one, [{ task_id: two, paths: ['text'] }]);
   expect(saysOf(running, one)).toEqual(told);
+});
+
+test('an earlier attempt of work that landed is no conflict to come', async () => {
+  const { running: first, begin: beginFirst, letGo } = await start();
+  const one = await beginFirst('Hello');
+  letGo('Hello');
+  await untilStatus(first, one, 'complete');
+  await first.service.reopen(one, null);
+  await first.service.execute({ task: one, role: 'engineer', options: {} });
+  await untilStatus(first, one, 'complete');
+  await first.service.merge({ taskId: one });
+  await first.stop();
+
+  const { running, begin } = await start('show', 'worktrees', first);
+  const two = await begin('Bye');
+
+  await vi.waitFor(async () =>
+    expect((await running.service.status(two)).work).toMatchObject({ files: 2 }),
+  );
+  expect(await conflictsOf(running, two)).toEqual([]);
 });

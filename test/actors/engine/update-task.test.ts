@@ -89,7 +89,11 @@ test('after a conflict the next attempt has both sides with markers, and its wor
   const running = await start([]);
   const [one, two] = [await complete(running, 'Greet'), await complete(running, 'Part')];
   await running.service.merge({ taskId: one });
-  expect(await running.service.merge({ taskId: two })).toMatchObject({ same_lines: true });
+  expect(await running.service.merge({ taskId: two })).toMatchObject({
+    same_lines: true,
+    with: [one],
+    why: `both main and agent/${two}/1 changed the same lines (${one})`,
+  });
 
   const updated = await running.service.update(two);
   await untilAttempt(running, two, 2);

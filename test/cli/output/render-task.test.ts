@@ -129,7 +129,7 @@ test('work that changed nothing, or is merged, is not to be merged', () => {
 
   expect(shown(over)).not.toContain('agent merge');
   expect(shown({ ...over, work: { ...work, merged_at: '2026-11-22T12:00:00.000Z' } })).toMatch(
-    /1 file \+1 -0 on agent\/bd-a1b2\/1, merged 2026[\s\S]*agent diff bd-a1b2 +see the changes$/,
+    /1 file \+1 -0 on agent\/bd-a1b2\/1, merged 2026[\s\S]*agent diff bd-a1b2 +see the changes\n +agent undo bd-a1b2 +take it back$/,
   );
 });
 

@@ -257,7 +257,7 @@ test('Ctrl-C takes a merge out of the queue, and says so', async () => {
 
   expect(await ended).toMatchObject({
     code: null,
-    err: expect.stringContaining('out of the queue'),
+    err: expect.stringContaining('leaves the queue'),
   });
   await vi.waitFor(
     async () => expect((await agent('list')).out).not.toContain('merge is tested'),

@@ -6,13 +6,13 @@ import {
   inLandingOrder,
   isWithdrawn,
   type Landed,
+  type MergeConflict,
   type Merged,
   type MergeQueueContext,
   type MergeQueueEvent,
   type MergeQueueInput,
   type QueueMember,
   type Train,
-  takenOut,
 } from '../../../machines/merge-queue/merge-queue-context.ts';
 import {
   type MergeQueueSnapshot,
@@ -44,6 +44,8 @@ export type MergeWish = Pick<
   'taskId' | 'attempt' | 'style' | 'verify' | 'by' | 'force' | 'undo'
 >;
 
+export type Withdrawn = Pick<MergeConflict, 'why' | 'reopened' | 'run_again'>;
+
 export interface PlannedMerge {
   readonly task_id: TaskId;
   readonly attempt: number;
@@ -63,8 +65,8 @@ export interface MergeQueue
   plan(wishes: readonly MergeWish[]): Promise<readonly PlannedMerge[]>;
   /** Whether this is asked for already, and not told of yet. */
   isIn(wish: MergeWish): Promise<boolean>;
-  /** Takes out what people asked for of a task, which they are told. @returns whether it was there */
-  withdraw(taskId: TaskId): Promise<boolean>;
+  /** Takes out what people asked for of a task; they are told `why`. @returns whether it was there */
+  withdraw(taskId: TaskId, why: Withdrawn): Promise<boolean>;
   /** In words and as the state of its chart. */
   check(): Promise<{ readonly ok: boolean; readonly detail: string; readonly state: string }>;
   /** With the place of the work in the queue. */
@@ -267,7 +269,7 @@ const hasTicket = ({ context }: MergeQueueSnapshot, ticket: string): boolean =>
   );
 
 const stateOf = (
-  { context: { members, batch, ended }, value }: MergeQueueSnapshot,
+  { context: { members, batch, ended, train }, value }: MergeQueueSnapshot,
   taskId: TaskId,
   attempt: number,
 ): NonNullable<WorkView['merge']>['state'] | null => {
@@ -275,7 +277,7 @@ const stateOf = (
   if (members.some(isIt)) return 'waiting';
   // Once what came of it is told, nobody looks again when the queue goes on.
   if (!batch.some(isIt) || (value === 'telling' && ended.some(isIt))) return null;
-  return value === 'testing' ? 'testing' : 'waiting';
+  return value === 'testing' && train?.cars.some(isIt) ? 'testing' : 'waiting';
 };
 
 /** So often who joins tries again. */
@@ -465,7 +467,7 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
           isOf(each, wish) && each.undo === wish.undo && !ended.some((it) => isOf(it, each)),
       );
     },
-    withdraw: async (taskId) => {
+    withdraw: async (taskId, why) => {
       const open = newest;
       const ticketsIn = (queue: MergeQueueSnapshot): readonly string[] =>
         [...queue.context.members, ...queue.context.batch].flatMap((member) =>
@@ -475,11 +477,13 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
       const tickets = before === null ? [] : ticketsIn(before);
       if (open === null || tickets.length === 0) return false;
       // What lands meanwhile stays.
-      await host.send(open, { type: 'withdraw', taskId }, (queue) => ticketsIn(queue).length === 0);
+      const merged: MergeConflict = { status: 'conflict', branch: '', files: [], ...why };
+      const isOut = (queue: MergeQueueSnapshot): boolean => ticketsIn(queue).length === 0;
+      await host.send(open, { type: 'withdraw', taskId, merged }, isOut);
       const after = await readState(open);
       return (after?.context.outcomes ?? []).some(
         ({ merged, tickets: [ticket = ''] }) =>
-          merged.status === 'conflict' && merged.why === takenOut.why && tickets.includes(ticket),
+          merged.status === 'conflict' && merged.why === why.why && tickets.includes(ticket),
       );
     },
     check: async () => {

@@ -38,7 +38,7 @@ export interface TrainProof {
    * fails, too.
    */
   proveWork(
-    side: Side & { readonly head: string },
+    side: Side & { readonly head: string; readonly headTree: string },
     attempt: AttemptInput,
     signal: AbortSignal,
   ): Promise<Proven & { readonly unblamed?: true }>;
@@ -142,11 +142,15 @@ export const createTrainProof = (ports: ProofPorts): TrainProof => {
     const what = count === 0 ? 'the branch without it' : `the branch ${how} ${together}`;
     return proveSide(side, attempts, `${what}, before the project's branch moves`, signal);
   };
-  const proveWork: TrainProof['proveWork'] = async ({ head, ...side }, attempt, signal) => {
+  const proveWork: TrainProof['proveWork'] = async (
+    { head, headTree, ...side },
+    attempt,
+    signal,
+  ) => {
     const proven = await proveSide(side, [attempt], 'its work with the branch', signal);
     if (proven.passed) return proven;
     if (proven.hangs) return { ...proven, unblamed: true };
-    const alone = { commit: head, tree: head };
+    const alone = { commit: head, tree: headTree };
     const branch = await proveSide(alone, [attempt], 'the branch without it', signal);
     return branch.passed ? proven : { ...branch, unblamed: true };
   };

@@ -68,7 +68,9 @@ const createTell = ({ journal, landing, note, now }: RadarPorts) => {
       if (idsOf(before) === idsOf(after) || count >= toldAtMost) return;
       counts.set(key, count + 1);
       const isOver = conflicts.length === 0;
-      const message = isOver ? 'conflicts with no other work any more' : conflictWords(conflicts);
+      const message = isOver
+        ? 'conflicts with no unmerged work any more'
+        : conflictWords(conflicts);
       const data = { level: isOver ? 'info' : 'warn', message };
       journal.gather({ entries: [entry(taskId, attempt, 'log', now(), data)] });
       if (!isLive || landing().radar !== 'tell') return;

@@ -58,6 +58,7 @@ interface AttemptChanges {
 
 interface AttemptChangesPorts {
   readonly workspace: Pick<Workspace, 'diff' | 'discard' | 'workOf'>;
+  readonly merges: Pick<MergeQueue, 'withdraw'>;
   readonly status: (taskId: string) => Promise<TaskView>;
   readonly record: (entry: NewEntry) => Answer<void>;
   readonly now: () => number;
@@ -68,6 +69,7 @@ const noWork = (task_id: TaskId, event: 'diff' | 'discard', state: string): Serv
 
 const createAttemptChanges = ({
   workspace,
+  merges,
   status,
   record,
   now,
@@ -100,6 +102,7 @@ const createAttemptChanges = ({
       const data = decisionData({ kind: 'discarded', ...said }, message);
       await record(entry(id, attempt, 'log', now(), data));
     }
+    await merges.withdraw(id, { why: 'it was discarded', run_again: true });
     return status(id);
   },
 });
@@ -254,7 +257,15 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
     return ports.withRun({}, amount, isParked ? last.run?.id : undefined).run;
   };
 
-  const review = createReview(ports);
+  /** What is tested of its work cannot land any more, and holds up others. */
+  const withoutMerge = async (id: TaskId, view: TaskView): Promise<TaskView> => {
+    const why = 'its task is not complete any more';
+    if (view.status !== 'complete') await ports.merges.withdraw(id, { why, reopened: true });
+    return view;
+  };
+  const askReview = createReview(ports);
+  const review: TaskReviews['review'] = async (taskId, request) =>
+    withoutMerge(requireId(taskId), await askReview(taskId, request));
 
   return {
     ...queries,
@@ -277,7 +288,7 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
       const tracked = await tracker.find(id).catch(() => null);
       const snapshot = await views.snapshotOf(id, tracked);
       if (tracked === null || !isTaken(tracked, tracker.actor) || snapshot.hasTag('pending'))
-        return commands.ask(id, { type: 'reopen', reason });
+        return withoutMerge(id, await commands.ask(id, { type: 'reopen', reason }));
       await takeBack(tracker, id, reason);
       const data = requestData('reopen', reason);
       await ports.record(entry(id, snapshot.context.attempt, 'log', ports.now(), data));
@@ -291,10 +302,11 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
       const snapshot = await views.snapshotOf(id);
       if (snapshot.hasTag('pending')) return commands.ask(id, { type: 'cancel', reason });
       const isStopped = updates.stop(id);
-      if (!isStopped && !(await ports.merges.withdraw(id)))
+      const why = 'a person took it out of the merge queue';
+      if (!isStopped && !(await ports.merges.withdraw(id, { why })))
         return commands.ask(id, { type: 'cancel', reason });
-      const did = isStopped ? 'ended its update' : 'took it out of the merge queue';
-      const message = `a person ${did}${reason === null ? '' : `: ${reason}`}`;
+      const did = isStopped ? 'a person ended its update' : why;
+      const message = `${did}${reason === null ? '' : `: ${reason}`}`;
       const data = { level: 'info', message };
       await ports.record(entry(id, snapshot.context.attempt, 'log', ports.now(), data));
       return queries.status(id);

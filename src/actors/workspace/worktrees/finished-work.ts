@@ -184,7 +184,8 @@ const branchesBeside = (
   });
 
 const whySuperseded = (record: WorkRecord, all: readonly WorkRecord[]): string | null => {
-  if (record.discarded !== null) return 'it was discarded';
+  if (record.discarded !== null)
+    return record.discarded.undone ? 'it was undone' : 'it was discarded';
   const later = all.find(
     ({ task_id, attempt, complete, closed }) =>
       task_id === record.task_id && attempt > record.attempt && complete && closed,

@@ -7,6 +7,7 @@ import type {
   QueueMember,
   Train,
 } from '../../../machines/merge-queue/merge-queue-context.ts';
+import { someOf } from '../../../machines/plural.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import { commitOf, commitTree, contains, mergeTrees, moveBranch } from '../git/commits.ts';
 import { GitError } from '../git/git.ts';
@@ -36,11 +37,15 @@ type SavedRecord = WorkRecord & { readonly commit: string };
 
 const landedAtMost = 10;
 
-/** Tasks that landed on the branch since it left the history of a commit, the last first. */
+/**
+ * Tasks that landed on the branch since it left the history of a commit, the last first; of those that
+ * changed some files, if any are given.
+ */
 const landedSince = async (
   { git }: GitDirs,
   head: string,
   commit: string,
+  files: readonly string[] = [],
 ): Promise<readonly string[]> => {
   const format = '--format=%(trailers:key=Task,valueonly,separator=%x2C)';
   const found = await git([
@@ -49,9 +54,23 @@ const landedSince = async (
     '--first-parent',
     format,
     `${commit}..${head}`,
+    ...(files.length === 0 ? [] : ['--', ...files]),
   ]);
   const ids = found.stdout.toString().split(/[,\n]/).filter(Boolean);
   return found.ok ? [...new Set(ids)] : [];
+};
+
+/** Names the tasks that changed the same lines. */
+const namingOthers = async <Outcome extends Merged>(
+  dirs: GitDirs,
+  merged: Outcome,
+  tip: string,
+  head: string,
+): Promise<Outcome> => {
+  if (merged.status !== 'conflict' || merged.same_lines !== true) return merged;
+  const others = await landedSince(dirs, head, tip, merged.files);
+  if (others.length === 0) return merged;
+  return { ...merged, why: `${merged.why} (${someOf(others)})`, with: others };
 };
 
 const peopleAtMost = 20;
@@ -226,7 +245,8 @@ const coupleInverse = async (
   }
   if (last !== undefined) return null;
   if (side.status !== 'conflict') return side;
-  return { ...side, why: `later changes of ${into} are in the same lines` };
+  const why = `later changes of ${into} are in the same lines`;
+  return namingOthers(dirs, { ...side, why }, merged, head.commit);
 };
 
 /** The car, unless something of the user is in its way. */
@@ -285,7 +305,7 @@ const createMergeWork =
     if (last !== undefined) return null;
     if (merged.status === 'nothing' && merged.commit !== undefined)
       await remember(dirs, record, tip, merged.commit);
-    return merged;
+    return namingOthers(dirs, merged, tip, head.commit);
   };
 
 /** Merges each member onto the branch and those before it. */
@@ -431,11 +451,12 @@ const createUpdating = ({
     const [head, own] = [await findSide(dirs, 'HEAD'), await findSide(dirs, tip)];
     if (head === null || own === null) return conflict(`the commit ${tip} of the work is gone`);
     const { into } = stores.targetOf(dirs);
-    const ends = { into, from: tip, head: head.commit };
+    const ends = { into, from: tip, head: head.commit, headTree: head.tree };
     if (await contains(dirs, tip, head.commit)) return { ...ends, status: 'current', ...own };
     const base = mergeBase(record);
     const { tree, conflicts } = await mergeTrees(dirs, head.commit, tip, signal, base);
-    if (conflicts !== undefined) return sameLines(into, branch, conflicts);
+    if (conflicts !== undefined)
+      return namingOthers(dirs, sameLines(into, branch, conflicts), tip, head.commit);
     const message = `Merge ${into} into the work of ${task_id}`;
     const merge = { tree, parents: [tip, head.commit], message, role };
     return { ...ends, status: 'clean', commit: await commitTree(dirs, merge, signal), tree };

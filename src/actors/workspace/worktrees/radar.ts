@@ -279,7 +279,14 @@ const findRecords = async (
       discarded === null &&
       !live.has(task_id),
   );
-  return [...atWork, ...finished.slice(-finishedAtMost)];
+  const open = await Promise.all(
+    finished.slice(-finishedAtMost).map(async (record) => {
+      // A later attempt took its place.
+      const last = await records.latest(record.task_id);
+      return last === null || (last.merged === null && last.discarded === null) ? [record] : [];
+    }),
+  );
+  return [...atWork, ...open.flat()];
 };
 
 /** Tries the pairs of which one is another than before, as many as there is time for. */
