@@ -531,7 +531,10 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     log('this server runs no agents; servers that share its store take its tasks', {
       why: refusal,
     });
-  const settings = (): Settings => (refusal === null ? current : { ...current, ownRoles: [] });
+  const settings = (): Settings => {
+    current = given.newest?.(current) ?? current;
+    return refusal === null ? current : { ...current, ownRoles: [] };
+  };
   const { tracker, store, now } = ports;
   const parts = createParts(settings, ports, opened);
   const { journal, supervisor, host, backends, lookUp } = parts;

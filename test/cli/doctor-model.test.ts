@@ -250,7 +250,10 @@ test('without a model to test, doctor says why', async () => {
 
   expect([noKey.code, JSON.parse(noKey.out)]).toEqual([
     1,
-    { problem: 'OPENAI_API_KEY is not set', probes: [] },
+    {
+      problem: 'OPENAI_API_KEY is not set; keep a key: agent auth login openai',
+      probes: [],
+    },
   ]);
   expect([scripted.code, scripted.err]).toEqual([
     1,

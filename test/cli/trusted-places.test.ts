@@ -264,3 +264,13 @@ test('an agent cannot change a configuration in its worktree, by tool or by comm
   );
   expect(readFileSync(own, 'utf8')).toBe(text);
 });
+
+test('kept keys where agents work are refused, and named', () => {
+  const { root, home, look } = open();
+  const file = put(join(root, 'mine', 'agent-task-server', 'keys.json'), '{}');
+  const more = { XDG_CONFIG_HOME: join(root, 'mine') };
+
+  expect(() => look({ workspace: { mode: 'shared' } }, join(home, 'config.json'), more)).toThrow(
+    `keys of agent auth login: ${file} lies in ${root}`,
+  );
+});

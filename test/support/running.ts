@@ -160,7 +160,7 @@ export const bareSettings = (
   defaultAnswer: null,
   defaultDecision: null,
   prices: {},
-  placeOf: (model) => ({ model, baseUrl: null, variable: 'OPENAI_API_KEY' }),
+  placeOf: (model) => ({ model, baseUrl: null, provider: 'openai', variable: 'OPENAI_API_KEY' }),
   mcpServers: [],
   maxRetries: 0,
   maxModelRetries: 0,

@@ -3,6 +3,7 @@ import { remoteSecrets } from '../config/remote-credentials.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 import { storeFor, storeSecrets } from '../config/store.ts';
 import { credentialsIn, secretsIn } from '../server/assistants.ts';
+import { keptSecrets } from '../server/secrets/kept-keys.ts';
 import { createRedactor } from '../server/secrets/redact.ts';
 import { tokenFileFor } from '../server/secrets/token-file.ts';
 import { traceSecrets } from '../server/traces.ts';
@@ -23,6 +24,7 @@ export const redactorFor = (
 ): ((text: string) => string) => {
   const secrets = [
     ...secretsIn(config, credentialsIn(env), env),
+    ...keptSecrets(env)(),
     ...traceSecrets(env),
     ...storeSecrets(storeFor(config, project, env)),
     ...serverTokens(config, project),

@@ -207,6 +207,8 @@ export interface LoadedConfig {
   readonly layers: readonly ConfigLayer[];
   /** True when the user chose the port: then no other port replaces it. */
   readonly portChosen: boolean;
+  /** The provider of models that name none, once a key has chosen another than openai. */
+  readonly defaultProvider?: string;
 }
 
 /** The default file of this package. A file of that name in the project is ignored. */

@@ -1,6 +1,8 @@
 import type { AskedPlace } from '../../actors/engine/attempts/settings.ts';
 import type { AiSdkOptions } from '../../actors/model/ai-sdk.ts';
+import { keptKey } from '../server/secrets/kept-keys.ts';
 import { readPrivateText } from '../server/secrets/private-files.ts';
+import { UsageError } from '../words/usage-error.ts';
 import type { LoadedConfig } from './config.ts';
 import { type Config, configSchema } from './schema/config-schema.ts';
 
@@ -11,7 +13,6 @@ export interface Provider {
   readonly baseURL: string | null;
   /** Variables that may hold the key: the first that is set counts. None: it needs no key. */
   readonly variables: readonly string[];
-  readonly keyFile: string | null;
   readonly headers: Readonly<Record<string, string>>;
   readonly cache: NonNullable<AiSdkOptions['cache']>;
   /** `api.protocol` and `api.compat` are about it. */
@@ -88,7 +89,7 @@ const providerOf = (config: Config, name: string, env: NodeJS.ProcessEnv): Provi
   const own = Object.hasOwn(config.providers, name) ? config.providers[name] : undefined;
   const builtIn = Object.hasOwn(known, name) ? known[name] : undefined;
   if (own === undefined && builtIn === undefined) return null;
-  const { type = builtIn?.type ?? 'openai', base_url, key_env, key_file } = own ?? {};
+  const { type = builtIn?.type ?? 'openai', base_url, key_env } = own ?? {};
   const isDefault = name === 'openai' && base_url === undefined;
   const address = isDefault ? baseUrlOf(config) : (addressIn(name, env) ?? builtIn?.baseURL);
   return {
@@ -97,32 +98,88 @@ const providerOf = (config: Config, name: string, env: NodeJS.ProcessEnv): Provi
     isDefault,
     baseURL: base_url ?? address ?? known[type]?.baseURL ?? null,
     variables: key_env === undefined ? (builtIn?.variables ?? []) : [key_env],
-    keyFile: key_file ?? null,
     headers: own?.headers ?? {},
     cache: own?.cache ?? 'auto',
     defaultModel: builtIn?.defaultModel ?? null,
   };
 };
 
-/** Null where it has none yet. @throws ConfigError when its file cannot be read */
-const readKey = ({ name, keyFile, variables }: Provider, env: NodeJS.ProcessEnv): string | null => {
-  if (keyFile !== null)
-    return readPrivateText(keyFile, `providers.${name}.key_file`).trim() || null;
-  if (variables.length === 0) return noKey;
-  return variables.map((variable) => env[variable]).find(Boolean) ?? null;
+/** `from`: the file or the variable that holds it, or where `agent auth login` keeps it. */
+export interface FoundKey {
+  readonly key: string;
+  readonly source: 'key_file' | 'variable' | 'kept' | 'not_needed';
+  readonly from: string | null;
+}
+
+/** Null where it has none yet. */
+const findKey = (
+  { name, variables }: Pick<Provider, 'name' | 'variables'>,
+  env: NodeJS.ProcessEnv,
+): FoundKey | null => {
+  const from = variables.find((variable) => env[variable]);
+  const set = from === undefined ? undefined : env[from];
+  if (from !== undefined && set !== undefined) return { key: set, source: 'variable', from };
+  const kept = keptKey(env, name);
+  if (kept !== null) return { key: kept, source: 'kept', from: null };
+  return variables.length === 0 ? { key: noKey, source: 'not_needed', from: null } : null;
 };
 
+type FindKey = (provider: Provider) => FoundKey | null;
 type KeyOf = (provider: Provider) => string | null;
 
-/** The files of configured providers are read at once, and not again. @throws ConfigError */
-export const keysIn = (config: Config, env: NodeJS.ProcessEnv): KeyOf => {
-  const own = new Map(
-    Object.keys(config.providers).map((name) => {
-      const provider = providerOf(config, name, env);
-      return [name, provider === null ? null : readKey(provider, env)];
+/**
+ * The files of configured providers are read at once, and not again; kept keys after each change.
+ * @throws ConfigError
+ */
+const keySources = (config: Config, env: NodeJS.ProcessEnv): FindKey => {
+  const files = new Map(
+    Object.entries(config.providers).flatMap(([name, { key_file: from }]) => {
+      const key =
+        from === undefined ? '' : readPrivateText(from, `providers.${name}.key_file`).trim();
+      return from === undefined || key === ''
+        ? []
+        : [[name, { key, source: 'key_file', from }] as const];
     }),
   );
-  return (provider) => own.get(provider.name) ?? readKey({ ...provider, keyFile: null }, env);
+  return (provider) => files.get(provider.name) ?? findKey(provider, env);
+};
+
+/** @throws ConfigError */
+export const keysIn = (config: Config, env: NodeJS.ProcessEnv): KeyOf => {
+  const find = keySources(config, env);
+  return (provider) => find(provider)?.key ?? null;
+};
+
+/** Those that are built in, then the others that are configured. */
+const providerNames = (config: Config): readonly string[] => [
+  ...new Set([...Object.keys(known), ...Object.keys(config.providers)]),
+];
+
+/** Where the key of each provider is found; null: nowhere. @throws ConfigError */
+export const keyPlaces = (
+  config: Config,
+  env: NodeJS.ProcessEnv,
+): readonly (Pick<Provider, 'name' | 'variables'> & { readonly found: FoundKey | null })[] => {
+  const find = keySources(config, env);
+  return providerNames(config).flatMap((name) => {
+    const provider = providerOf(config, name, env);
+    return provider === null
+      ? []
+      : [{ name, variables: provider.variables, found: find(provider) }];
+  });
+};
+
+/** @throws UsageError for a name that no provider has, and for one that needs no key */
+export const requireKeyed = (config: Config, name: string): void => {
+  const provider = providerOf(config, name, {});
+  if (provider === null)
+    throw new UsageError(
+      `there is no provider ${name}; the providers are ${providerNames(config).join(', ')}`,
+    );
+  if (Object.hasOwn(known, name) && provider.variables.length === 0)
+    throw new UsageError(
+      `${name} needs no key; for a server of yours that asks for one, set providers.<name>.base_url and log in to <name>`,
+    );
 };
 
 /** Who has a model, and what it is called there. */
@@ -132,12 +189,20 @@ export interface ModelPlace {
   readonly key: string | null;
 }
 
-/** The one of models whose name has no provider. */
-const defaultProvider = (config: Config, env: NodeJS.ProcessEnv, keyOf: KeyOf): string =>
-  (hasOwnAddress(config) ? [] : chosenFrom).find((name) => {
+/** The one of models whose name has no provider: the one of before while its key is there. */
+const defaultProvider = (
+  config: Config,
+  env: NodeJS.ProcessEnv,
+  keyOf: KeyOf,
+  before: string,
+): string => {
+  if (hasOwnAddress(config)) return 'openai';
+  const hasKey = (name: string): boolean => {
     const provider = providerOf(config, name, env);
     return provider !== null && keyOf(provider) !== null;
-  }) ?? 'openai';
+  };
+  return [before, ...chosenFrom].find(hasKey) ?? before;
+};
 
 /** @throws ConfigError when a key cannot be read, without `keyOf` */
 export const placeOfModel = (
@@ -145,12 +210,13 @@ export const placeOfModel = (
   requested: string,
   env: NodeJS.ProcessEnv,
   keyOf = keysIn(config, env),
+  before = 'openai',
 ): ModelPlace => {
   const [, first = '', rest = ''] = /^([^/]+)\/(.+)$/s.exec(requested) ?? [];
   // A proxy or a server of one's own has names with a slash, too.
   const isWhole = hasOwnAddress(config) && Object.keys(config.providers).length === 0;
   const named = isWhole ? null : providerOf(config, first, env);
-  const provider = named ?? providerOf(config, defaultProvider(config, env, keyOf), env);
+  const provider = named ?? providerOf(config, defaultProvider(config, env, keyOf, before), env);
   if (provider === null) throw new Error('the default provider is built in');
   return { provider, model: named === null ? requested : rest, key: keyOf(provider) };
 };
@@ -158,7 +224,7 @@ export const placeOfModel = (
 const isSecretHeader = (name: string): boolean =>
   /key|token|secret|passw|authorization/i.test(name);
 
-/** Keys of configured providers, and headers that hold one. @throws ConfigError */
+/** Keys of configured providers, also kept ones, and headers that hold one. @throws ConfigError */
 export const providerSecrets = (config: Config, env: NodeJS.ProcessEnv): readonly string[] => {
   const keyOf = keysIn(config, env);
   return Object.entries(config.providers).flatMap(([name, { headers }]) => {
@@ -169,26 +235,42 @@ export const providerSecrets = (config: Config, env: NodeJS.ProcessEnv): readonl
   });
 };
 
-/** Who has a model, as the configuration alone says it. */
-export const askedPlace = (config: Config, requested: string): AskedPlace => {
-  const { provider, model } = placeOfModel(config, requested, {}, () => null);
-  const { baseURL, variables } = provider;
-  return { model, baseUrl: baseURL, variable: variables[0] ?? 'OPENAI_API_KEY' };
+export type ChosenConfig = Pick<LoadedConfig, 'config' | 'defaultProvider'>;
+
+/** Who has a model, as the configuration and the choice of `withChosenModel` say it. */
+export const askedPlace = (
+  { config, defaultProvider: chosen }: ChosenConfig,
+  requested: string,
+): AskedPlace => {
+  const { provider, model } = placeOfModel(config, requested, {}, ({ name }) =>
+    name === chosen ? '' : null,
+  );
+  const { name, baseURL, variables } = provider;
+  const variable = variables[0] ?? 'OPENAI_API_KEY';
+  return { model, baseUrl: baseURL, provider: name, variable };
 };
 
 /** The variable that would hold the key for a model. */
 export const variableOf = (config: Config, requested: string): string =>
-  askedPlace(config, requested).variable;
+  askedPlace({ config }, requested).variable;
 
 /**
  * Names the model that agents use after the provider whose key is there, where the configuration
- * names none.
+ * names none, and the provider of names without one. `before`: the provider of a server that runs.
+ * @throws ConfigError
  */
-export const withChosenModel = (loaded: LoadedConfig, env: NodeJS.ProcessEnv): LoadedConfig => {
+export const withChosenModel = (
+  loaded: LoadedConfig,
+  env: NodeJS.ProcessEnv,
+  keyOf = keysIn(loaded.config, env),
+  before?: string,
+): LoadedConfig => {
   const { config } = loaded;
-  if (!['auto', 'builtin'].includes(config.api.backend)) return loaded;
-  const { provider, model } = placeOfModel(config, config.api.provider_model, env);
-  if (provider.name === 'openai' || model !== shippedApi.provider_model) return loaded;
+  const { provider } = placeOfModel(config, shippedApi.provider_model, env, keyOf, before);
+  if (provider.name === 'openai') return loaded;
+  const chosen = { ...loaded, defaultProvider: provider.name };
+  const isNamed = config.api.provider_model !== shippedApi.provider_model;
+  if (isNamed || !['auto', 'builtin'].includes(config.api.backend)) return chosen;
   const provider_model = `${provider.name}/${provider.defaultModel}`;
-  return { ...loaded, config: { ...config, api: { ...config.api, provider_model } } };
+  return { ...chosen, config: { ...config, api: { ...config.api, provider_model } } };
 };

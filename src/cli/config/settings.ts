@@ -117,6 +117,12 @@ const setupFrom = (given: Config['workspace']['setup']): Settings['setup'] =>
         cache: given.cache,
       };
 
+/** What another key may change while the server runs. */
+export const modelChoice = (loaded: LoadedConfig): Pick<Settings, 'defaultModel' | 'placeOf'> => ({
+  defaultModel: isScripted(loaded) ? 'scripted' : loaded.config.api.provider_model,
+  placeOf: (model) => askedPlace(loaded, model),
+});
+
 /** Without the project's role files. @throws ConfigError */
 const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
   const { agent, api, budget, merge, sandbox, server, workspace } = loaded.config;
@@ -165,12 +171,11 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
     maxModelRetries: agent.max_model_retries,
     maxTokens: api.max_tokens,
     contextWindow: api.context_window ?? null,
-    defaultModel: isScripted(loaded) ? 'scripted' : api.provider_model,
+    ...modelChoice(loaded),
     prices: Object.fromEntries(
       Object.entries(api.prices).map(([model, price]) => [model, priceFrom(price)]),
     ),
     mcpServers: mcpServersFrom(loaded.config.mcp, projectRoot),
-    placeOf: (model) => askedPlace(loaded.config, model),
   };
 };
 

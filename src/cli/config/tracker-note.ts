@@ -83,7 +83,7 @@ const limitsNote = async (config: Config, args: object): Promise<string | null> 
     import('../../actors/model/price-table.ts'),
   ]);
   const price = api.prices[name];
-  const place = askedPlace(config, name);
+  const place = askedPlace({ config }, name);
   const isFree =
     [model, api.backend, name].includes('scripted') ||
     (price?.input_per_million === 0 && price.output_per_million === 0);

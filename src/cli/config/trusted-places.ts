@@ -3,6 +3,7 @@ import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import { findProgram } from '../../actors/process/find-program.ts';
 import { forEachRole } from '../../machines/task.ts';
 import { ownRoleFiles } from '../roles/own-role.ts';
+import { keptKeysFile } from '../server/secrets/kept-keys.ts';
 import { configFolder, type LoadedConfig } from './config.ts';
 import { ConfigError } from './config-error.ts';
 import { type Project, taskFiles } from './places/project.ts';
@@ -94,7 +95,9 @@ const trustedPlaces = (
     isSecret = false,
   ): readonly TrustedPlace[] => (given === undefined ? [] : [{ key, path: given, isSecret }]);
   const choice = store.url === undefined ? null : storeFor(loaded.config, project, env);
+  const keptKeys = keptKeysFile(env);
   return [
+    ...one('keys of agent auth login', kindOf(keptKeys) === null ? undefined : keptKeys, true),
     ...loaded.files.flatMap((file) => {
       const workflows = join(dirname(resolve(file)), 'workflows');
       return [

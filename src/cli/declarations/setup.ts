@@ -152,6 +152,24 @@ export const setupCommands: readonly CliCommand[] = [
     },
   }),
   defineCommand({
+    name: 'auth',
+    group: 'setup',
+    describe: 'Keep the key of a model provider for every server of yours, or remove it',
+    words: [
+      { name: 'action', describe: 'What to do', choices: ['login', 'status', 'logout'] },
+      { name: 'provider', describe: 'Provider, such as anthropic', optional: true },
+    ],
+    flags: {},
+    common: readsConfig,
+    examples: [
+      ['agent auth login anthropic', 'asks for the key, and shows nothing of it'],
+      ['agent auth login openai < key.txt', 'the key on standard input'],
+      ['agent auth status', 'where the key of each provider comes from'],
+    ],
+    run: async (context, args) =>
+      (await import('../setup/auth-command.ts')).authCommand(context, args),
+  }),
+  defineCommand({
     name: 'config',
     group: 'setup',
     describe: 'Show the configuration and where each value is from, or change yours',

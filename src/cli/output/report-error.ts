@@ -106,7 +106,7 @@ export const reportError = (error: unknown, { words, env }: Invocation, io: Io):
   const variable = textIn(facts, 'variable');
   if (name === 'credential_missing' && variable !== null && env[variable])
     io.err(
-      `note: ${variable} is set here, but was not where the server was started; end it with: agent server stop`,
+      `note: ${variable} is set here, but was not where the server was started; end it with: agent server stop, or keep the key for every server: agent auth login <provider>`,
     );
   return exitCodeOfName(name);
 };

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Assistants } from '../../actors/assistants/assistants.ts';
+import type { Settings } from '../../actors/engine/attempts/settings.ts';
 import type { Inspection } from '../../actors/engine/queries/inspection.ts';
 import { storeDeadline } from '../../actors/journal/commit-answer.ts';
 import type { Journal } from '../../actors/journal/journal.ts';
@@ -16,8 +17,8 @@ import { createSystem } from '../../actors/system.ts';
 import type { Workspace } from '../../actors/workspace/port.ts';
 import type { LoadedConfig } from '../config/config.ts';
 import { type Project, stateFiles } from '../config/places/project.ts';
-import { withChosenModel } from '../config/providers.ts';
-import { type ResolvedSettings, resolveSettings } from '../config/settings.ts';
+import { keysIn, withChosenModel } from '../config/providers.ts';
+import { modelChoice, type ResolvedSettings, resolveSettings } from '../config/settings.ts';
 import type { StoreChoice } from '../config/store.ts';
 import { trackerFor } from '../config/tracker.ts';
 import { requireTrustedOutside, type TrustedPlace } from '../config/trusted-places.ts';
@@ -33,6 +34,7 @@ import {
 import type { InterruptedNote } from './interrupted-commands.ts';
 import type { Logger } from './logs/logger.ts';
 import { modelsFor } from './models.ts';
+import { requireKeptKeys } from './secrets/kept-keys.ts';
 import type { TokenSource } from './secrets/token-source.ts';
 import type { SecretWebhook } from './secrets/webhook-secrets.ts';
 import { clockOf, isShared, sharedPortsOf } from './shared-store.ts';
@@ -100,6 +102,8 @@ export interface Current {
   /** Why the server refused its newest configuration; null: it counts. */
   refused: string | null;
   loaded: LoadedConfig;
+  /** By the keys that are there now: `agent auth` adds and removes them while the server runs. */
+  choose: () => LoadedConfig;
   resolved: ResolvedSettings;
   selectModel: (requested: string) => Model | null;
   assistants: Assistants;
@@ -114,17 +118,37 @@ export const takeFrom =
   (project: Project, surroundings: ServerEnvironment) =>
   (given: LoadedConfig): Current => {
     const variables = { ...surroundings.env, ...surroundings.credentials };
-    const loaded = withChosenModel(given, variables);
+    requireKeptKeys(variables);
+    const keyOf = keysIn(given.config, variables);
+    const loaded = withChosenModel(given, variables, keyOf);
+    let { defaultProvider } = loaded;
+    const choose = () => {
+      const chosen = withChosenModel(given, variables, keyOf, defaultProvider);
+      ({ defaultProvider } = chosen);
+      return chosen;
+    };
     return {
       refused: null,
       loaded,
+      choose,
       trusted: requireTrustedOutside(loaded, project, surroundings.env),
       resolved: resolveSettings(loaded, project.root),
-      selectModel: modelsFor(loaded, variables),
+      selectModel: modelsFor(loaded, variables, () => defaultProvider),
       assistants: assistantsFor(loaded.config, surroundings),
       secrets: secretsIn(loaded.config, surroundings.credentials, surroundings.env),
     };
   };
+
+/** Takes the model that the keys of now choose, for a running server too. */
+export const withNewestChoice = (current: Current, settings: Settings): Settings => {
+  const loaded = current.choose();
+  const isSame =
+    loaded.config.api.provider_model === current.loaded.config.api.provider_model &&
+    loaded.defaultProvider === current.loaded.defaultProvider;
+  if (isSame) return settings;
+  current.loaded = loaded;
+  return { ...settings, ...modelChoice(loaded) };
+};
 
 /** The process of a server: its outputs, and the id that signals are sent to. */
 export interface ServerProcess extends Outputs {
@@ -198,6 +222,7 @@ export const assemble = async (
     workspace,
     sandbox,
     selectModel: (requested) => current.selectModel(requested),
+    newest: (settings) => withNewestChoice(current, settings),
     assistants: currentAssistants(() => current.assistants),
     environment,
     results: createResults(project.root, redact),

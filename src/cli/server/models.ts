@@ -13,7 +13,7 @@ import { isAssistantName } from '../../machines/agent/agent-context.ts';
 import { configFolder, type LoadedConfig, lineOf } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { linesOfJson } from '../config/json-lines.ts';
-import { keysIn, type ModelPlace, placeOfModel, variableOf } from '../config/providers.ts';
+import { askedPlace, keysIn, type ModelPlace, placeOfModel } from '../config/providers.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 
 const readScriptOrNull = (path: string): string | null => {
@@ -83,6 +83,7 @@ const asked = (model: Model, name: string): Model => ({
 export const modelsFor = (
   loaded: LoadedConfig,
   env: NodeJS.ProcessEnv,
+  defaultProvider = () => loaded.defaultProvider,
 ): ((requested: string) => Model | null) => {
   const { config } = loaded;
   const { api, agent } = config;
@@ -92,14 +93,16 @@ export const modelsFor = (
     ...(api.timeout_seconds === undefined ? {} : { turnMs: api.timeout_seconds * 1_000 }),
   };
   const keyOf = keysIn(config, env);
-  const models = new Map<string, Model | null>();
+  /** Another key, which a login keeps meanwhile, makes another model. */
+  const built = new Map<string, { readonly key: string | null; readonly model: Model | null }>();
   return (requested) => {
     if (api.backend === 'scripted' || requested === 'scripted') return scripted;
-    const place = placeOfModel(config, requested, env, keyOf);
+    const place = placeOfModel(config, requested, env, keyOf, defaultProvider());
     const { name } = place.provider;
-    const found = models.get(name) ?? modelAt(place, config, timeouts);
-    models.set(name, found);
-    return found === null ? null : asked(found, place.model);
+    const known = built.get(name);
+    const model = known?.key === place.key ? known.model : modelAt(place, config, timeouts);
+    built.set(name, { key: place.key, model });
+    return model === null ? null : asked(model, place.model);
   };
 };
 
@@ -112,7 +115,7 @@ export const modelNote = (
   }: { selectModel: (requested: string) => Model | null; assistants: Assistants },
 ): { readonly ok: boolean; readonly detail: string; readonly assistant?: string } => {
   const { api } = config;
-  const missing = variableOf(config, api.provider_model);
+  const { variable, provider } = askedPlace({ config }, api.provider_model);
   if (isAssistantName(api.backend)) {
     const problem = assistants.problem(api.backend);
     const detail = `${assistants.of(api.backend)?.label ?? api.backend}, by api.backend`;
@@ -133,12 +136,12 @@ export const modelNote = (
   if (other !== null)
     return {
       ok: true,
-      detail: `${other}, which is logged in (${missing} is not set)`,
+      detail: `${other}, which is logged in (${variable} is not set)`,
       assistant: other,
     };
   const nobody = api.backend === 'auto' ? ' and no coding assistant is logged in' : '';
   return {
     ok: false,
-    detail: `none: ${missing} is not set${nobody}; runs are refused unless they name --model scripted`,
+    detail: `none: ${variable} is not set${nobody}; keep a key: agent auth login ${provider}; until then runs are refused unless they name --model scripted`,
   };
 };

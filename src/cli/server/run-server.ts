@@ -29,6 +29,7 @@ import { createLogger, type Logger, loggingOf } from './logs/logger.ts';
 import { modelNote } from './models.ts';
 import { requireOwnStoreFile } from './own-store-file.ts';
 import { needsRestart } from './reload.ts';
+import { keptSecrets } from './secrets/kept-keys.ts';
 import { stateFolderError } from './secrets/private-files.ts';
 import { createRedactor } from './secrets/redact.ts';
 import { tokenFileFor } from './secrets/token-file.ts';
@@ -142,8 +143,10 @@ export const runServer = async ({
       ...webhooks.map(({ secretText }) => secretText),
     ];
     const ofRemotes = remoteSecrets(project.root);
+    const keptNow = keptSecrets(env);
     const redact = createRedactor(() => [
       ...current.secrets,
+      ...keptNow(),
       ...given,
       ...tokens.all(),
       ...ofRemotes(),

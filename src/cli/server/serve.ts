@@ -191,7 +191,11 @@ const buildApplication = (
   { tracker, store, system, ledger }: Assembled,
   state: ServingState,
 ): Promise<FastifyInstance> => {
-  const config = () => current.loaded.config;
+  const config = () => {
+    // Takes what a login has changed since.
+    system.settings();
+    return current.loaded.config;
+  };
   return buildServer({
     system,
     store,
@@ -213,7 +217,7 @@ const buildApplication = (
     configAccepted: () => current.refused === null,
     inspection,
     surroundings: () => ({
-      ...surroundingsOf(current.loaded, credentials, environment['PATH']),
+      ...surroundingsOf({ ...current.loaded, config: config() }, credentials, environment['PATH']),
       interrupted,
       ...(current.refused === null ? {} : { config_refused: current.refused }),
     }),

@@ -3,11 +3,18 @@ import { priceTable, tablePrice } from '../../actors/model/price-table.ts';
 import { childEnvironment } from '../../actors/process/run-command.ts';
 import { isAssistantName } from '../../machines/agent/agent-context.ts';
 import type { LoadedConfig } from '../config/config.ts';
-import { askedPlace, placeOfModel, withChosenModel } from '../config/providers.ts';
+import {
+  askedPlace,
+  type FoundKey,
+  keyPlaces,
+  placeOfModel,
+  withChosenModel,
+} from '../config/providers.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 import { priceFrom } from '../config/settings.ts';
 import { assistantsFor, takeCredentials } from '../server/assistants.ts';
 import { modelNote, modelsFor } from '../server/models.ts';
+import { keptKeysFile, requireKeptKeys } from '../server/secrets/kept-keys.ts';
 
 export interface Check {
   readonly check: string;
@@ -27,10 +34,10 @@ const roleChecks = ({ roles }: Config, assistants: Assistants): readonly Check[]
     ];
   });
 
-const priceChecks = (config: Config, models: ReadonlySet<string>): readonly Check[] =>
+const priceChecks = (chosen: LoadedConfig, models: ReadonlySet<string>): readonly Check[] =>
   [...models].map((model) => {
-    const given = config.api.prices[model];
-    const { model: name, baseUrl } = askedPlace(config, model);
+    const given = chosen.config.api.prices[model];
+    const { model: name, baseUrl } = askedPlace(chosen, model);
     const price = given === undefined ? tablePrice(name, baseUrl) : priceFrom(given);
     return price === undefined
       ? {
@@ -45,6 +52,14 @@ const priceChecks = (config: Config, models: ReadonlySet<string>): readonly Chec
         };
   });
 
+export const foundText = ({ source, from }: FoundKey, env: NodeJS.ProcessEnv): string =>
+  ({
+    key_file: `its key is in ${from}`,
+    variable: `${from} is set`,
+    kept: `its key is in ${keptKeysFile(env)}, by agent auth login`,
+    not_needed: 'it needs no key',
+  })[source];
+
 /** Reports the backend that a server would choose now, and why. */
 export const backendChecks = async (
   loaded: LoadedConfig,
@@ -54,6 +69,7 @@ export const backendChecks = async (
   const environment = childEnvironment(env);
   const credentials = takeCredentials(env);
   const variables = { ...env, ...credentials };
+  requireKeptKeys(variables);
   const chosen = withChosenModel(loaded, variables);
   const { config } = chosen;
   const assistants = assistantsFor(config, { credentials, environment, env });
@@ -61,11 +77,11 @@ export const backendChecks = async (
   if (!modelNote(config, parts).ok) await assistants.checkLogins();
   const { ok, detail, assistant } = modelNote(config, parts);
   const scripted = config.api.backend === 'scripted';
-  const { key, provider } = placeOfModel(config, config.api.provider_model, variables);
-  const variable = provider.variables.find((name) => variables[name]);
+  const { provider } = placeOfModel(config, config.api.provider_model, variables);
+  const found = keyPlaces(config, variables).find(({ name }) => name === provider.name)?.found;
   const why =
-    ok && key !== null && !scripted && !isAssistantName(config.api.backend)
-      ? `; ${provider.keyFile ?? (variable === undefined ? 'it needs no key' : `${variable} is set`)}`
+    ok && found && !scripted && !isAssistantName(config.api.backend)
+      ? `; ${foundText(found, variables)}`
       : '';
   const paid = new Set(
     Object.values(config.roles).flatMap(({ backend = config.api.backend, model } = {}) =>
@@ -78,6 +94,6 @@ export const backendChecks = async (
   return [
     { check: 'model', status, detail: `${detail.replace(/^none: /, '')}${why}` },
     ...roleChecks(config, assistants),
-    ...(scripted ? [] : priceChecks(config, paid)),
+    ...(scripted ? [] : priceChecks(chosen, paid)),
   ];
 };

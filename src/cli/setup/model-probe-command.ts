@@ -18,7 +18,9 @@ import {
 import type { Config } from '../config/schema/config-schema.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { compatOf, modelsFor } from '../server/models.ts';
+import { requireKeptKeys } from '../server/secrets/kept-keys.ts';
 import { createRedactor } from '../server/secrets/redact.ts';
+import { noKeyText } from '../words/other-tools.ts';
 import type { Check } from './backend-checks.ts';
 
 /** The start flag that each server needs before it calls tools. */
@@ -168,6 +170,7 @@ export const probeModelCommand = async (
   configFile: string | undefined,
 ): Promise<number> => {
   const { io, env, json, project } = context;
+  requireKeptKeys(env);
   const loaded = withChosenModel(loadConfig({ config: configFile, project }, env), env);
   const { provider, model, key } = placeOfModel(
     loaded.config,
@@ -181,7 +184,7 @@ export const probeModelCommand = async (
   if (backend !== null || key === null || baseURL === null) {
     const why =
       backend === null
-        ? `${variableOf(config, api.provider_model)} is not set`
+        ? noKeyText(variableOf(loaded.config, loaded.config.api.provider_model), provider.name)
         : `api.backend is ${backend}`;
     if (json) io.json({ problem: why, probes: [] });
     io.err(`agent: there is no model to test: ${why}`);

@@ -10,7 +10,6 @@ const commandsOfOthers: Advice = {
   approve: 'agent review <task_id> --approve, or agent respond <task_id> --allow',
   assign: 'agent edit <task_id> --role engineer',
   attach: 'agent logs -f <task_id>',
-  auth: 'agent doctor, or agent token',
   branch: 'agent show <task_id>',
   checkout: 'agent diff <task_id>, or agent merge <task_id>',
   comment: 'agent review <task_id> --comment <file>:<line> "<text>"',
@@ -30,7 +29,7 @@ const commandsOfOthers: Advice = {
   issues: 'agent list',
   kill: 'agent cancel <task_id>',
   label: 'agent edit <task_id> --label <text>',
-  login: 'agent doctor',
+  login: 'agent auth login <provider>',
   new: 'agent create "<description>"',
   pr: 'agent diff <task_id>, agent review <task_id>, or agent merge <task_id>',
   pull: 'agent merge <task_id>',
@@ -250,7 +249,10 @@ const adviceIn = (table: Advice | undefined, word: string): string | null =>
 
 /** The key that a person typed is not repeated. */
 export const keyAdvice = (variable: string): string =>
-  `set it in the shell, then start the server again: export ${variable}=…, then agent server restart`;
+  `keep it for every server: agent auth login <provider>; or set it in the shell, then start the server again: export ${variable}=…, then agent server restart`;
+
+export const noKeyText = (variable: string, provider: string): string =>
+  `${variable} is not set; keep a key: agent auth login ${provider}`;
 
 /** The command lines that do what a command of another tool would; null for no such command. */
 export const commandAdvice = (command: string): string | null =>

@@ -79,7 +79,10 @@ export const selectBackend = (
 };
 
 export const credentialRemedy =
-  "set it, or ANTHROPIC_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY, to your provider's key, log in to a coding assistant ('codex login' or 'claude auth login'), or choose the built-in fake model 'scripted'";
+  "keep your provider's key with 'agent auth login <provider>', set the variable, or ANTHROPIC_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY, where the server starts, log in to a coding assistant ('codex login' or 'claude auth login'), or choose the built-in fake model 'scripted'";
+
+const remedyFor = (provider: string): string =>
+  `keep a key with 'agent auth login ${provider}', set it where the server starts, or name a model of another provider`;
 
 type MissingCredential = Pick<
   Finding,
@@ -90,13 +93,10 @@ export const missingFor = (
   chosen: SelectedBackend,
   { placeOf }: Pick<Settings, 'placeOf'>,
 ): MissingCredential => {
-  const { variable } = placeOf(chosen.name);
+  const { variable, provider } = placeOf(chosen.name);
   const missing = {
     missingCredential: variable,
-    credentialRemedy:
-      variable === 'OPENAI_API_KEY'
-        ? credentialRemedy
-        : 'set it, or name a model of another provider',
+    credentialRemedy: variable === 'OPENAI_API_KEY' ? credentialRemedy : remedyFor(provider),
   };
   if (chosen.backend === 'builtin')
     return chosen.model === null ? missing : { missingCredential: null };
@@ -171,7 +171,10 @@ export const createBackendSelector = ({
     requireModel: ({ options, role }) => {
       const requested = requestedFor(options, role);
       const model = selectModel(requested);
-      if (model === null) throw new Error(`${settings().placeOf(requested).variable} is not set`);
+      if (model === null) {
+        const { variable, provider } = settings().placeOf(requested);
+        throw new ServiceError('credential_missing', { variable, remedy: remedyFor(provider) });
+      }
       return { model, name: model.disclaimer === null ? requested : model.name };
     },
     priceFor: ({ options, role }) => {

@@ -63,6 +63,7 @@ export interface AskedPlace {
   readonly model: string;
   /** Null: anywhere. */
   readonly baseUrl: string | null;
+  readonly provider: string;
   /** The variable that holds the key. */
   readonly variable: string;
 }

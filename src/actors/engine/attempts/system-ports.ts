@@ -11,6 +11,7 @@ import type { Tracker } from '../../tracker/port.ts';
 import type { Workspace } from '../../workspace/port.ts';
 import type { SharedLease } from '../servers/lease.ts';
 import type { ServerNotices } from '../slots/share-slots.ts';
+import type { Settings } from './settings.ts';
 
 export interface WorkflowPorts {
   /** The definition of a name, or why there is none. */
@@ -35,6 +36,8 @@ export interface SystemPorts {
   readonly sandbox: Sandbox;
   /** Null without a credential. */
   readonly selectModel: (requested: string) => Model | null;
+  /** The settings with what came or went since, such as the key of a provider; the same for nothing. */
+  readonly newest?: (settings: Settings) => Settings;
   readonly assistants: Assistants;
   readonly environment: Readonly<Record<string, string>>;
   readonly results: Results;

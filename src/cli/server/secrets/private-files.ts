@@ -129,7 +129,11 @@ export const readToken = (path: string): string =>
 const privateBytesAtMost = 4_096;
 
 /** A short file of the user's that holds a secret. @throws ConfigError, which names `key` */
-export const readPrivateText = (path: string, key: string): string => {
+export const readPrivateText = (
+  path: string,
+  key: string,
+  bytesAtMost = privateBytesAtMost,
+): string => {
   const refuse = (why: string): never => {
     throw new ConfigError(`${key}: ${path} ${why}`);
   };
@@ -138,7 +142,7 @@ export const readPrivateText = (path: string, key: string): string => {
     const { uid, mode } = statSync(path);
     if (!isOwnUid(uid)) return refuse('belongs to somebody else; use a file of your own');
     if ((mode & 0o077) !== 0) return refuse(`is readable by others; run: chmod 600 ${path}`);
-    text = readRegular(path, privateBytesAtMost);
+    text = readRegular(path, bytesAtMost);
   } catch (cause) {
     if (cause instanceof ConfigError) throw cause;
     return refuse(`cannot be read (${messageOf(cause)})`);

@@ -1,0 +1,208 @@
+import { chmodSync, existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+import { openProject, plain } from '../support/cli.ts';
+import { startModelServer } from '../support/model-server.ts';
+
+const first = 'sk-first-0123456789';
+const second = 'sk-second-0123456789';
+
+const open = (api: object = {}, more: object = {}) => {
+  const project = openProject({ ...plain, api, ...more });
+  const file = join(project.env.HOME, '.config', 'agent-task-server', 'keys.json');
+  return {
+    ...project,
+    file,
+    login: (provider: string, key: string) =>
+      project.shell(`printf '%s' '${key}' | $AGENT auth login ${provider}`),
+    kept: () => (existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : null),
+  };
+};
+
+const finished = {
+  text: '',
+  calls: [{ id: 'c1', name: 'finish', arguments: '{"status":"done","summary":"fine"}' }],
+};
+
+/** Repeats the key that it was given. */
+const startProvider = () =>
+  startModelServer((request) => {
+    const key = String(request.headers['x-api-key']);
+    return { kind: 'answer', ...finished, text: `your key is ${key}` };
+  });
+
+test('a login is kept for this user alone, and said by status and doctor without the key', async () => {
+  const { login, agent, file, kept } = open();
+
+  const done = await login('anthropic', `${first}\n`);
+  const [status, doctor] = [await agent('auth', 'status'), await agent('doctor')];
+  const json = JSON.parse((await agent('auth', 'status', 'anthropic', '--json')).out);
+
+  expect(done).toMatchObject({ code: 0, out: expect.stringContaining(file), err: '' });
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(kept()).toEqual({ anthropic: first });
+  expect(status.out).toMatch(/^anthropic +its key is in .*keys\.json, by agent auth login$/m);
+  expect(status.out).toMatch(/^groq +no key; keep one: agent auth login groq$/m);
+  expect(status.out).toMatch(/^ollama +it needs no key$/m);
+  expect(json).toEqual([
+    { provider: 'anthropic', source: 'kept', file, variables: ['ANTHROPIC_API_KEY'] },
+  ]);
+  expect(doctor.out.replaceAll(/\s+/g, ' ')).toMatch(
+    /ok model anthropic\/claude-sonnet-4-5 at api\.anthropic\.com; its key is in .*keys\.json/,
+  );
+  expect(status.out + doctor.out).not.toContain(first);
+});
+
+test('a server without a key uses one that is kept later, the newest at its next call, and shows none', async () => {
+  const provider = await startProvider();
+  const project = open();
+  const env = { ANTHROPIC_BASE_URL: provider.origin };
+  await project.agentWith(env, 'server', 'start');
+  const without = await project.agentWith(env, 'engineer', 'Do One now');
+
+  await project.login('anthropic', first);
+  const one = await project.agentWith(env, 'engineer', 'Do Two now');
+  await project.login('anthropic', second);
+  const two = await project.agentWith(env, 'engineer', 'Do Three now');
+  await project.agentWith(env, 'auth', 'logout', 'anthropic');
+  const removed = await project.agentWith(env, 'engineer', 'Do Four now');
+  const stored = await project.agentWith(env, 'list', '--all', '--json');
+  const log = readFileSync(join(project.stateDir, 'server.log'), 'utf8');
+
+  expect(without).toMatchObject({
+    code: 7,
+    err: expect.stringContaining("keep your provider's key with 'agent auth login <provider>'"),
+  });
+  expect([one.code, two.code, removed.code], one.err + two.err).toEqual([0, 0, 7]);
+  expect(provider.requests.map(({ headers }) => headers['x-api-key'])).toEqual([first, second]);
+  expect(provider.requests.map(({ path }) => path)).toEqual(['/v1/messages', '/v1/messages']);
+  expect(one.out).toContain('your key is [secret]');
+  expect(one.out + two.out + stored.out + log).not.toMatch(/sk-(first|second)/);
+});
+
+test('an attempt goes on with a key that is replaced, and stops without one', async () => {
+  const project = open({ backend: 'builtin' });
+  await project.login('anthropic', first);
+  const keep = (keys: object): void => {
+    writeFileSync(`${project.file}.new`, JSON.stringify(keys), { mode: 0o600 });
+    renameSync(`${project.file}.new`, project.file);
+  };
+  const provider = await startModelServer((_, number) => {
+    keep(number === 1 ? { anthropic: second } : {});
+    const calls = [{ id: `c${number}`, name: 'list_files', arguments: '{}' }];
+    return { kind: 'answer', text: `the first was ${first}`, calls };
+  });
+  const env = { ANTHROPIC_BASE_URL: provider.origin };
+
+  const { code, out, err } = await project.agentWith(env, 'engineer', 'Do it');
+
+  expect(code).toBe(1);
+  expect(provider.requests.map(({ headers }) => headers['x-api-key'])).toEqual([first, second]);
+  expect(out + err).toContain("keep a key with 'agent auth login anthropic'");
+  expect(out).toContain('the first was [secret]');
+  expect(out + err).not.toContain(first);
+});
+
+test('the variable comes before a kept key, and the login says so', async () => {
+  const provider = await startProvider();
+  const project = open();
+  await project.login('anthropic', first);
+  const env = { ANTHROPIC_BASE_URL: provider.origin, ANTHROPIC_API_KEY: second };
+
+  const status = await project.agentWith(env, 'auth', 'status', 'anthropic');
+  await project.agentWith(env, 'engineer', 'Do One now');
+  const again = await project.shell(
+    `printf x | ANTHROPIC_API_KEY=${second} $AGENT auth login anthropic`,
+  );
+
+  expect(status.out).toMatch(/^anthropic +ANTHROPIC_API_KEY is set$/m);
+  expect(provider.requests.map(({ headers }) => headers['x-api-key'])).toEqual([second]);
+  expect(again.err).toContain('note: ANTHROPIC_API_KEY is set, which comes before it');
+});
+
+test.each([
+  ['antropic', 'k', 'there is no provider antropic; the providers are openai, anthropic,'],
+  ['anthropic', '', 'no key was kept: there is none'],
+  ['anthropic', ' \n ', 'no key was kept: there is none'],
+  ['anthropic', 'a\nb', 'there are several lines; give the key alone'],
+  ['anthropic', 'sk a', 'a key has no spaces'],
+  ['anthropic', 'ANTHROPIC_API_KEY=sk-a', 'give the key alone, without ANTHROPIC_API_KEY='],
+  ['anthropic', 'x'.repeat(5_000), 'a key has at most 4096 characters'],
+  ['ollama', 'k', 'ollama needs no key'],
+])('a login to %s with %j is refused', async (provider, key, why) => {
+  const { login, kept } = open();
+
+  const { code, out, err } = await login(provider, key);
+
+  expect({ code, out, err }).toEqual({ code: 2, out: '', err: expect.stringContaining(why) });
+  expect(kept()).toBe(null);
+});
+
+test.each([
+  [0o644, '{"openai":"sk-0123456789"}', /is readable by others; run: chmod 600/],
+  [0o600, '["sk-0123456789"]', /is not as agent auth login writes it; remove it/],
+  [0o600, 'sk-0123456789', /is not as agent auth login writes it; remove it/],
+])('kept keys of mode %o with %s are refused, with what to do', async (mode, text, why) => {
+  const { login, agent, file } = open();
+  await mkdir(dirname(file), { recursive: true });
+  writeFileSync(file, text);
+  chmodSync(file, mode);
+
+  const refused = [
+    await login('anthropic', first),
+    await agent('auth', 'status'),
+    await agent('server', 'start'),
+  ];
+  const doctor = await agent('doctor');
+
+  expect(refused.map(({ code }) => code)).toEqual([78, 78, 1]);
+  for (const { err } of refused) expect(err).toMatch(why);
+  expect(doctor.out.replaceAll(/\s+/g, ' ')).toMatch(new RegExp(`problem model .*${why.source}`));
+  expect(readFileSync(file, 'utf8')).toBe(text);
+  for (const { out, err } of [...refused, doctor]) expect(out + err).not.toContain('sk-0123456789');
+});
+
+test('a file that others can read since is not used by a server that runs', async () => {
+  const provider = await startProvider();
+  const project = open({ backend: 'builtin' });
+  await project.login('anthropic', first);
+  const env = { ANTHROPIC_BASE_URL: provider.origin };
+  await project.agentWith(env, 'server', 'start');
+  chmodSync(project.file, 0o640);
+
+  const { code } = await project.agentWith(env, 'engineer', 'Do One now');
+
+  expect(code).toBe(7);
+  expect(provider.requests).toEqual([]);
+});
+
+test('logins at the same time lose nothing, and a logout removes one key', async () => {
+  const { login, agent, kept } = open();
+  const names = ['openai', 'anthropic', 'google', 'groq', 'xai'];
+
+  await Promise.all(names.map((name) => login(name, `${first}-${name}`)));
+  const all = kept();
+  const logout = await agent('auth', 'logout', 'groq');
+
+  expect(all).toEqual(Object.fromEntries(names.map((name) => [name, `${first}-${name}`])));
+  expect(logout).toMatchObject({ code: 0, out: 'removed the key of groq\n' });
+  expect(Object.keys(kept()).toSorted()).toEqual(['anthropic', 'google', 'openai', 'xai']);
+});
+
+test('on a terminal the key is asked for, and not shown', async () => {
+  const { startOnTerminal, kept } = open();
+  const child = startOnTerminal('auth', 'login', 'anthropic');
+  let shown = '';
+  child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+    shown += chunk;
+    if (chunk.includes('it is not shown')) child.stdin?.write(`${first}\r`);
+  });
+
+  const code = await new Promise((resolve) => child.once('close', resolve));
+
+  expect(code, shown).toBe(0);
+  expect(shown).toContain('kept the key of anthropic');
+  expect(shown).not.toContain(first);
+  expect(kept()).toEqual({ anthropic: first });
+});
