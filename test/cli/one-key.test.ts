@@ -1,4 +1,6 @@
-import { expect } from 'vitest';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 import { startModelServer } from '../support/model-server.ts';
 import { noSandbox, testUnless } from '../support/needs.ts';
@@ -33,12 +35,29 @@ testUnless(noSandbox).each([
 
   const doctor = await project.agentWith(env, 'doctor');
   const done = await project.agentWith(env, 'engineer', 'Say hello in a file');
+  const again = await project.agentWith(env, 'engineer', 'Say hello again');
   const shown = await project.agentWith(env, 'list', '--json');
+  const log = readFileSync(join(project.stateDir, 'server.log'), 'utf8');
 
   expect(doctor.out).toMatch(new RegExp(`${model} at 127\\.0\\.0\\.1:\\d+; ${key} is set`));
+  const note = new RegExp(`agents use ${model}, since ${key} is set; to use another: agent config`);
+  expect(log).toMatch(new RegExp(`^  note +${note.source}`, 'm'));
+  expect(doctor.out.replaceAll(/\s+/g, ' ')).toMatch(new RegExp(`note model ${note.source}`));
   expect(done.code, done.err).toBe(0);
-  expect(provider.requests.map((seen) => seen.path)).toEqual([path, path]);
+  expect(done.err).toMatch(note);
+  expect(again.err).not.toMatch(note);
+  expect(provider.requests.slice(0, 2).map((seen) => seen.path)).toEqual([path, path]);
   const [task] = JSON.parse(shown.out);
   expect(task).toMatchObject({ status: 'complete' });
   expect(task.usage).toMatchObject({ input_tokens: 200, cached_tokens: 180, output_tokens: 10 });
+});
+
+test.each([
+  [{ OPENAI_API_KEY: 'k' }, {}],
+  [{ ANTHROPIC_API_KEY: 'k' }, { provider_model: 'anthropic/claude-opus-4-1' }],
+  [{ ANTHROPIC_API_KEY: 'k' }, { backend: 'codex' }],
+])('with %o and %o no key has chosen, and nothing is said', async (env, api) => {
+  const doctor = await openProject({ api }).agentWith(env, 'doctor');
+
+  expect(doctor.out).not.toContain('agents use');
 });

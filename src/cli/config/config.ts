@@ -209,6 +209,8 @@ export interface LoadedConfig {
   readonly portChosen: boolean;
   /** The provider of models that name none, once a key has chosen another than openai. */
   readonly defaultProvider?: string;
+  /** Which model a key has chosen, why, and how to choose another. */
+  readonly choice?: string;
 }
 
 /** The default file of this package. A file of that name in the project is ignored. */

@@ -131,7 +131,7 @@ type KeyOf = (provider: Provider) => string | null;
  * The files of configured providers are read at once, and not again; kept keys after each change.
  * @throws ConfigError
  */
-const keySources = (config: Config, env: NodeJS.ProcessEnv): FindKey => {
+export const keySources = (config: Config, env: NodeJS.ProcessEnv): FindKey => {
   const files = new Map(
     Object.entries(config.providers).flatMap(([name, { key_file: from }]) => {
       const key =
@@ -254,6 +254,20 @@ export const askedPlace = (
 export const variableOf = (config: Config, requested: string): string =>
   askedPlace({ config }, requested).variable;
 
+const reasons: Readonly<Record<FoundKey['source'], (found: FoundKey) => string>> = {
+  variable: ({ from }) => `${from} is set`,
+  key_file: ({ from }) => `its key is in ${from}`,
+  kept: () => 'agent auth login keeps its key',
+  not_needed: () => 'it needs no key',
+};
+
+/** Says which model a key has chosen, and how to choose another. */
+const choiceText = (model: string, found: FoundKey, backend: Config['api']['backend']): string => {
+  const assistant =
+    backend === 'auto' ? ', or an assistant: agent config set api.backend claude (or codex)' : '';
+  return `agents use ${model}, since ${reasons[found.source](found)}; to use another: agent config set api.provider_model <provider>/<model>${assistant}`;
+};
+
 /**
  * Names the model that agents use after the provider whose key is there, where the configuration
  * names none, and the provider of names without one. `before`: the provider of a server that runs.
@@ -262,15 +276,24 @@ export const variableOf = (config: Config, requested: string): string =>
 export const withChosenModel = (
   loaded: LoadedConfig,
   env: NodeJS.ProcessEnv,
-  keyOf = keysIn(loaded.config, env),
+  find = keySources(loaded.config, env),
   before?: string,
 ): LoadedConfig => {
   const { config } = loaded;
+  const { provider_model: named, backend } = config.api;
+  const keyOf: KeyOf = (provider) => find(provider)?.key ?? null;
   const { provider } = placeOfModel(config, shippedApi.provider_model, env, keyOf, before);
-  if (provider.name === 'openai') return loaded;
-  const chosen = { ...loaded, defaultProvider: provider.name };
-  const isNamed = config.api.provider_model !== shippedApi.provider_model;
-  if (isNamed || !['auto', 'builtin'].includes(config.api.backend)) return chosen;
-  const provider_model = `${provider.name}/${provider.defaultModel}`;
-  return { ...chosen, config: { ...config, api: { ...config.api, provider_model } } };
+  const found = find(provider);
+  const isDefault = provider.name === 'openai';
+  if (isDefault && found?.source !== 'kept') return loaded;
+  const chosen = isDefault ? loaded : { ...loaded, defaultProvider: provider.name };
+  const isBare = placeOfModel(config, named, env, keyOf, before).model === named;
+  if (!isBare || !['auto', 'builtin'].includes(backend)) return chosen;
+  const provider_model =
+    isDefault || named !== shippedApi.provider_model
+      ? named
+      : `${provider.name}/${provider.defaultModel}`;
+  const model = provider_model === named ? `${named} of ${provider.name}` : provider_model;
+  const choice = found === null ? {} : { choice: choiceText(model, found, backend) };
+  return { ...chosen, ...choice, config: { ...config, api: { ...config.api, provider_model } } };
 };

@@ -2,7 +2,7 @@ import { appendFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { findBdData } from '../../actors/ledger/ownership.ts';
 import { programOnPath } from '../../actors/tracker/bd/program.ts';
-import { isJsonObject } from '../../machines/json.ts';
+import { isJsonObject, textIn } from '../../machines/json.ts';
 import type { Connection } from '../client/connect.ts';
 import { findServer } from '../client/find-server.ts';
 import { getJson } from '../client/http-request.ts';
@@ -28,14 +28,21 @@ export const trackerNote = (
 };
 
 /** One line for each project that was told: several may share the folder. */
-const isNoted = ({ root, stateDir }: Project, file: 'noted' | 'limitsNoted' = 'noted'): boolean =>
-  readTrimmedOrNull(stateFiles(stateDir)[file])?.split('\n').includes(root) === true;
+const isNoted = (
+  { root, stateDir }: Project,
+  file: 'noted' | 'limitsNoted' | 'choiceNoted' = 'noted',
+  line = root,
+): boolean => readTrimmedOrNull(stateFiles(stateDir)[file])?.split('\n').includes(line) === true;
 
 /** Where nothing can be written, it is said again. */
-const remember = ({ root, stateDir }: Project, file: 'noted' | 'limitsNoted' = 'noted'): void => {
+const remember = (
+  { root, stateDir }: Project,
+  file: 'noted' | 'limitsNoted' | 'choiceNoted' = 'noted',
+  line = root,
+): void => {
   if (!existsSync(stateDir)) return;
   try {
-    appendFileSync(stateFiles(stateDir)[file], `${root}\n`, { mode: 0o600 });
+    appendFileSync(stateFiles(stateDir)[file], `${line}\n`, { mode: 0o600 });
   } catch {}
 };
 
@@ -98,12 +105,12 @@ const limitsNote = async (config: Config, args: object): Promise<string | null> 
 
 const surroundingsMs = 3_000;
 
-/** Null where no server runs, or it is one of another version. */
-const configOfServer = async (project: Project): Promise<Config | null> => {
+/** Nulls where no server runs, or it is one of another version. */
+const askServer = async (project: Project) => {
   const address = await findServer(project);
-  if (address === null) return null;
-  const told = await getJson(address, '/surroundings', surroundingsMs);
-  return configSchema.safeParse(isJsonObject(told) ? told['config'] : null).data ?? null;
+  const told = address === null ? null : await getJson(address, '/surroundings', surroundingsMs);
+  const config = configSchema.safeParse(isJsonObject(told) ? told['config'] : null).data ?? null;
+  return { config, choice: textIn(told, 'choice') };
 };
 
 const startsRun = (method: string, params: unknown, answer: unknown): boolean => {
@@ -113,16 +120,28 @@ const startsRun = (method: string, params: unknown, answer: unknown): boolean =>
   return Array.isArray(accepted) && accepted.length > 0;
 };
 
-/** Says once in a project which limits hold at the server, when it has accepted a paid run. */
+/**
+ * Says once in a project, when the server has accepted a paid run, which limits hold there, and
+ * which model a key has chosen.
+ */
 export const withLimitsNote = (
   connection: Connection,
   { project, say }: Pick<NoteOptions, 'project' | 'say'>,
   args: object,
 ): Connection => {
   const note = async (): Promise<void> => {
-    if (isNoted(project, 'limitsNoted')) return;
-    const config = await configOfServer(project).catch(() => null);
-    const text = config === null ? null : await limitsNote(config, args);
+    const { config, choice } = await askServer(project).catch(() => ({
+      config: null,
+      choice: null,
+    }));
+    const line = `${project.root}\t${choice}`;
+    const names = 'model' in args && args.model !== undefined;
+    if (choice !== null && !names && !isNoted(project, 'choiceNoted', line)) {
+      say(`note: ${choice}`);
+      remember(project, 'choiceNoted', line);
+    }
+    if (config === null || isNoted(project, 'limitsNoted')) return;
+    const text = await limitsNote(config, args);
     if (text === null) return;
     say(text);
     remember(project, 'limitsNoted');

@@ -17,7 +17,7 @@ import { createSystem } from '../../actors/system.ts';
 import type { Workspace } from '../../actors/workspace/port.ts';
 import type { LoadedConfig } from '../config/config.ts';
 import { type Project, stateFiles } from '../config/places/project.ts';
-import { keysIn, withChosenModel } from '../config/providers.ts';
+import { keySources, withChosenModel } from '../config/providers.ts';
 import { modelChoice, type ResolvedSettings, resolveSettings } from '../config/settings.ts';
 import type { StoreChoice } from '../config/store.ts';
 import { trackerFor } from '../config/tracker.ts';
@@ -119,11 +119,11 @@ export const takeFrom =
   (given: LoadedConfig): Current => {
     const variables = { ...surroundings.env, ...surroundings.credentials };
     requireKeptKeys(variables);
-    const keyOf = keysIn(given.config, variables);
-    const loaded = withChosenModel(given, variables, keyOf);
+    const find = keySources(given.config, variables);
+    const loaded = withChosenModel(given, variables, find);
     let { defaultProvider } = loaded;
     const choose = () => {
-      const chosen = withChosenModel(given, variables, keyOf, defaultProvider);
+      const chosen = withChosenModel(given, variables, find, defaultProvider);
       ({ defaultProvider } = chosen);
       return chosen;
     };
@@ -140,13 +140,14 @@ export const takeFrom =
   };
 
 /** Takes the model that the keys of now choose, for a running server too. */
-export const withNewestChoice = (current: Current, settings: Settings): Settings => {
+const withNewestChoice = (current: Current, settings: Settings, log: Logger['log']): Settings => {
   const loaded = current.choose();
   const isSame =
     loaded.config.api.provider_model === current.loaded.config.api.provider_model &&
     loaded.defaultProvider === current.loaded.defaultProvider;
   if (isSame) return settings;
   current.loaded = loaded;
+  log('a key came or went, so agents use another model', { choice: loaded.choice });
   return { ...settings, ...modelChoice(loaded) };
 };
 
@@ -222,7 +223,7 @@ export const assemble = async (
     workspace,
     sandbox,
     selectModel: (requested) => current.selectModel(requested),
-    newest: (settings) => withNewestChoice(current, settings),
+    newest: (settings) => withNewestChoice(current, settings, logger.log),
     assistants: currentAssistants(() => current.assistants),
     environment,
     results: createResults(project.root, redact),

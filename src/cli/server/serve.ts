@@ -219,6 +219,7 @@ const buildApplication = (
     surroundings: () => ({
       ...surroundingsOf({ ...current.loaded, config: config() }, credentials, environment['PATH']),
       interrupted,
+      choice: current.loaded.choice,
       ...(current.refused === null ? {} : { config_refused: current.refused }),
     }),
     page: readPage(),
@@ -270,6 +271,7 @@ const printBanner = async (
       ...(choice.kind === 'sqlite'
         ? []
         : [`tasks and journal are kept in ${choice.address.shown}`]),
+      ...(current.loaded.choice === undefined ? [] : [current.loaded.choice]),
       ...notesOf(config),
       ...heldNotes(current.trusted),
       ...(runsFree ? [`${worker.assistant} runs outside this sandbox, by sandbox.assistants`] : []),

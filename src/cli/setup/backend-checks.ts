@@ -93,6 +93,9 @@ export const backendChecks = async (
   const status = scripted ? 'note' : ok ? 'ok' : 'problem';
   return [
     { check: 'model', status, detail: `${detail.replace(/^none: /, '')}${why}` },
+    ...(ok && chosen.choice !== undefined
+      ? [{ check: 'model', status: 'note' as const, detail: chosen.choice }]
+      : []),
     ...roleChecks(config, assistants),
     ...(scripted ? [] : priceChecks(chosen, paid)),
   ];

@@ -92,6 +92,7 @@ export const stateFiles = (stateDir: string) => ({
   /** The projects that were told that bd is not installed. */
   noted: join(stateDir, 'bd-noted'),
   limitsNoted: join(stateDir, 'limits-noted'),
+  choiceNoted: join(stateDir, 'choice-noted'),
 });
 
 export const readTrimmedOrNull = (file: string): string | null => {
