@@ -50,11 +50,6 @@ test.each<[string, object, string]>([
     { api: { protocol: 'soap' } },
     'api.protocol: expected auto, responses or chat, got "soap"',
   ],
-  [
-    'a price without an output',
-    { api: { prices: { m: { input_per_million: 1 } } } },
-    'api.prices.m.output_per_million: is missing; expected a number of at least 0',
-  ],
   ['a proxy of no known kind', { api: { proxy: { type: 'magic' } } }, 'api.proxy.type: '],
   ['authentication by hope', { server: { auth: 'hope' } }, 'server.auth: '],
   ['a level that is none', { logging: { level: 'loud' } }, 'logging.level: '],

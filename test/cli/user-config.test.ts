@@ -150,7 +150,9 @@ test('config set refuses what a server would refuse, with the code of its start,
   expect(existsSync(file)).toBe(false);
   expect(await config('set', 'api.prices."our-5.1".output_per_million', '10')).toMatchObject({
     code: 78,
-    err: expect.stringContaining('input_per_million'),
+    err: expect.stringContaining(
+      "nothing was written: api.prices.our-5.1: input_per_million is missing, and the price table does not know our-5.1; set the whole price: agent config set 'api.prices.",
+    ),
   });
   expect(await config('set', 'api.prices."our-5.1', priced)).toMatchObject({ code: 2 });
   expect(existsSync(file)).toBe(false);

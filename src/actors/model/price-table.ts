@@ -62,21 +62,40 @@ export const tablePrice = (model: string, baseUrl: string | null): Price | undef
   return host === undefined ? lookUp(model) : undefined;
 };
 
-interface Priced {
-  readonly prices: Readonly<Record<string, Price>>;
+interface Place {
   /** What it is called where it answers, and where that is. */
-  readonly placeOf: (model: string) => { readonly model: string; readonly baseUrl: string | null };
+  readonly model: string;
+  readonly baseUrl: string | null;
+  readonly provider: string;
 }
 
+interface Priced {
+  readonly prices: Readonly<Record<string, Price>>;
+  readonly placeOf: (model: string) => Place;
+}
+
+/** The name by which the user gave it a price: as it is asked, after its provider, or alone. */
+export const nameInPrices = ({ prices, placeOf }: Priced, name: string): string | undefined => {
+  const { model, provider } = placeOf(name);
+  return [name, `${provider}/${model}`, model].find(
+    (each) =>
+      Object.hasOwn(prices, each) && (each !== model || placeOf(model).provider === provider),
+  );
+};
+
 /** By `api.prices`, else by the table. */
-export const priceOf = ({ prices, placeOf }: Priced, name: string): Price | undefined => {
-  if (prices[name] !== undefined) return prices[name];
-  const { model, baseUrl } = placeOf(name);
+export const priceOf = (priced: Priced, name: string): Price | undefined => {
+  const own = nameInPrices(priced, name);
+  if (own !== undefined) return priced.prices[own];
+  const { model, baseUrl } = priced.placeOf(name);
   return tablePrice(model, baseUrl);
 };
 
 /** The tokens of an assistant are sums of many calls, so only the base price fits. */
-export const priceForAssistant = ({ prices }: Priced, model: string): Price | undefined => {
+export const priceForAssistant = (
+  { prices }: Pick<Priced, 'prices'>,
+  model: string,
+): Price | undefined => {
   const price = prices[model] ?? tablePrice(model, null);
   return price === undefined ? undefined : { ...price, above: undefined };
 };

@@ -1,7 +1,7 @@
 import { acpAgent } from '../../actors/assistants/acp/known-agents.ts';
 import type { RoleSettings, Settings } from '../../actors/engine/attempts/settings.ts';
 import type { Price } from '../../actors/model/price.ts';
-import { priceForAssistant, priceOf } from '../../actors/model/price-table.ts';
+import { priceForAssistant, priceOf, tablePrice } from '../../actors/model/price-table.ts';
 import type { A2aRules } from '../../http/a2a/versions.ts';
 import { isAssistantName } from '../../machines/agent/agent-context.ts';
 import { budgetNames } from '../../machines/agent/budget.ts';
@@ -13,7 +13,7 @@ import { shippedRoles } from '../roles/shipped-roles.ts';
 import { effectiveCap, type LoadedConfig } from './config.ts';
 import { ConfigError } from './config-error.ts';
 import { mcpServersFrom, mcpServersOf } from './mcp-servers.ts';
-import { askedPlace } from './providers.ts';
+import { askedPlace, type ChosenConfig } from './providers.ts';
 import type { Config } from './schema/config-schema.ts';
 
 const roleFrom = (loaded: LoadedConfig, role: Role): RoleSettings => {
@@ -42,12 +42,52 @@ const roleFrom = (loaded: LoadedConfig, role: Role): RoleSettings => {
   };
 };
 
-export const priceFrom = (given: Config['api']['prices'][string]): Price => ({
-  input: given.input_per_million,
-  cachedInput: given.cached_input_per_million ?? given.input_per_million,
-  cacheWrite: given.cache_write_per_million,
-  output: given.output_per_million,
-});
+type GivenPrice = Config['api']['prices'][string];
+
+export const isWholePrice = ({ input_per_million, output_per_million }: GivenPrice): boolean =>
+  input_per_million !== undefined && output_per_million !== undefined;
+
+/** A whole price is the user's alone; of a part, the table has the rest, also for long contexts. */
+const priceOver = (table: Price | undefined, given: GivenPrice): Price | undefined => {
+  const { input_per_million: input, output_per_million: output } = given;
+  const rest = isWholePrice(given) ? undefined : table;
+  const { above } = rest ?? {};
+  const base = {
+    input: input ?? rest?.input,
+    output: output ?? rest?.output,
+    cachedInput: given.cached_input_per_million ?? rest?.cachedInput ?? input,
+    cacheWrite: given.cache_write_per_million ?? rest?.cacheWrite,
+  };
+  if (base.input === undefined || base.output === undefined) return undefined;
+  const price = { ...base, input: base.input, output: base.output };
+  const long = above === undefined ? undefined : priceOver(above.price, given);
+  return {
+    ...price,
+    cachedInput: price.cachedInput ?? price.input,
+    ...(above === undefined || long === undefined
+      ? {}
+      : { above: { tokens: above.tokens, price: long } }),
+  };
+};
+
+/** By `api.prices`, over the table. @throws ConfigError where both together are no price */
+export const pricesFrom = (chosen: ChosenConfig): Readonly<Record<string, Price>> =>
+  Object.fromEntries(
+    Object.entries(chosen.config.api.prices).map(([name, given]) => {
+      const { model, baseUrl } = askedPlace(chosen, name);
+      const table = isWholePrice(given)
+        ? undefined
+        : (tablePrice(model, baseUrl) ?? tablePrice(model, null));
+      const price = priceOver(table, given);
+      if (price !== undefined) return [name, price] as const;
+      const missing = ['input_per_million', 'output_per_million'].filter(
+        (key) => given[key as keyof GivenPrice] === undefined,
+      );
+      throw new ConfigError(
+        `api.prices.${name}: ${missing.join(' and ')} is missing, and the price table does not know ${model}; set the whole price: agent config set 'api.prices."${name}"' '{"input_per_million": <usd>, "output_per_million": <usd>}'`,
+      );
+    }),
+  );
 
 const isScripted = ({ config }: LoadedConfig): boolean => config.api.backend === 'scripted';
 
@@ -172,9 +212,7 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
     maxTokens: api.max_tokens,
     contextWindow: api.context_window ?? null,
     ...modelChoice(loaded),
-    prices: Object.fromEntries(
-      Object.entries(api.prices).map(([model, price]) => [model, priceFrom(price)]),
-    ),
+    prices: pricesFrom(loaded),
     mcpServers: mcpServersFrom(loaded.config.mcp, projectRoot),
   };
 };

@@ -8,6 +8,7 @@ import { findServer } from '../client/find-server.ts';
 import { getJson } from '../client/http-request.ts';
 import { configNow } from './config.ts';
 import { type Project, readTrimmedOrNull, stateFiles } from './places/project.ts';
+import type { ChosenConfig } from './providers.ts';
 import { type Config, configSchema } from './schema/config-schema.ts';
 
 /** The modes in which bd would keep the tasks if it were installed. */
@@ -76,7 +77,8 @@ export const withTrackerNote = async (
 };
 
 /** The limits that hold where none of cost is set. Null: one is, or nothing is paid. */
-const limitsNote = async (config: Config, args: object): Promise<string | null> => {
+const limitsNote = async (chosen: ChosenConfig, args: object): Promise<string | null> => {
+  const { config } = chosen;
   const { agent, api, budget, roles, server } = config;
   const { model, 'max-cost': maxCost }: { readonly [flag: string]: unknown } = { ...args };
   const limits = [
@@ -90,7 +92,7 @@ const limitsNote = async (config: Config, args: object): Promise<string | null> 
     import('../../actors/model/price-table.ts'),
   ]);
   const price = api.prices[name];
-  const place = askedPlace({ config }, name);
+  const place = askedPlace(chosen, name);
   const isFree =
     [model, api.backend, name].includes('scripted') ||
     (price?.input_per_million === 0 && price.output_per_million === 0);
@@ -110,7 +112,12 @@ const askServer = async (project: Project) => {
   const address = await findServer(project);
   const told = address === null ? null : await getJson(address, '/surroundings', surroundingsMs);
   const config = configSchema.safeParse(isJsonObject(told) ? told['config'] : null).data ?? null;
-  return { config, choice: textIn(told, 'choice') };
+  const defaultProvider = textIn(told, 'default_provider');
+  return {
+    chosen:
+      config === null ? null : { config, ...(defaultProvider === null ? {} : { defaultProvider }) },
+    choice: textIn(told, 'choice'),
+  };
 };
 
 const startsRun = (method: string, params: unknown, answer: unknown): boolean => {
@@ -130,18 +137,16 @@ export const withLimitsNote = (
   args: object,
 ): Connection => {
   const note = async (): Promise<void> => {
-    const { config, choice } = await askServer(project).catch(() => ({
-      config: null,
-      choice: null,
-    }));
+    const nothing = { chosen: null, choice: null };
+    const { chosen, choice } = await askServer(project).catch(() => nothing);
     const line = `${project.root}\t${choice}`;
     const names = 'model' in args && args.model !== undefined;
     if (choice !== null && !names && !isNoted(project, 'choiceNoted', line)) {
       say(`note: ${choice}`);
       remember(project, 'choiceNoted', line);
     }
-    if (config === null || isNoted(project, 'limitsNoted')) return;
-    const text = await limitsNote(config, args);
+    if (chosen === null || isNoted(project, 'limitsNoted')) return;
+    const text = await limitsNote(chosen, args);
     if (text === null) return;
     say(text);
     remember(project, 'limitsNoted');

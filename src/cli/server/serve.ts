@@ -220,6 +220,7 @@ const buildApplication = (
       ...surroundingsOf({ ...current.loaded, config: config() }, credentials, environment['PATH']),
       interrupted,
       choice: current.loaded.choice,
+      default_provider: current.loaded.defaultProvider,
       ...(current.refused === null ? {} : { config_refused: current.refused }),
     }),
     page: readPage(),

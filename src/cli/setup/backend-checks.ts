@@ -1,5 +1,5 @@
 import type { Assistants } from '../../actors/assistants/assistants.ts';
-import { priceTable, tablePrice } from '../../actors/model/price-table.ts';
+import { nameInPrices, priceOf, priceTable } from '../../actors/model/price-table.ts';
 import { childEnvironment } from '../../actors/process/run-command.ts';
 import { isAssistantName } from '../../machines/agent/agent-context.ts';
 import type { LoadedConfig } from '../config/config.ts';
@@ -11,7 +11,7 @@ import {
   withChosenModel,
 } from '../config/providers.ts';
 import type { Config } from '../config/schema/config-schema.ts';
-import { priceFrom } from '../config/settings.ts';
+import { isWholePrice, pricesFrom } from '../config/settings.ts';
 import { assistantsFor, takeCredentials } from '../server/assistants.ts';
 import { modelNote, modelsFor } from '../server/models.ts';
 import { keptKeysFile, requireKeptKeys } from '../server/secrets/kept-keys.ts';
@@ -34,11 +34,16 @@ const roleChecks = ({ roles }: Config, assistants: Assistants): readonly Check[]
     ];
   });
 
-const priceChecks = (chosen: LoadedConfig, models: ReadonlySet<string>): readonly Check[] =>
-  [...models].map((model) => {
-    const given = chosen.config.api.prices[model];
-    const { model: name, baseUrl } = askedPlace(chosen, model);
-    const price = given === undefined ? tablePrice(name, baseUrl) : priceFrom(given);
+const priceChecks = (chosen: LoadedConfig, models: ReadonlySet<string>): readonly Check[] => {
+  const priced = {
+    prices: pricesFrom(chosen),
+    placeOf: (name: string) => askedPlace(chosen, name),
+  };
+  return [...models].map((model) => {
+    const price = priceOf(priced, model);
+    const own = chosen.config.api.prices[nameInPrices(priced, model) ?? ''];
+    const over = own === undefined ? '' : isWholePrice(own) ? 'api.prices' : 'api.prices over ';
+    const by = over === 'api.prices' ? over : `${over}${priceTable}`;
     return price === undefined
       ? {
           check: 'price',
@@ -48,9 +53,10 @@ const priceChecks = (chosen: LoadedConfig, models: ReadonlySet<string>): readonl
       : {
           check: 'price',
           status: 'ok',
-          detail: `${model}: $${price.input} in, $${price.output} out for a million tokens, by ${given === undefined ? priceTable : 'api.prices'}`,
+          detail: `${model}: $${price.input} in, $${price.output} out for a million tokens, by ${by}`,
         };
   });
+};
 
 export const foundText = ({ source, from }: FoundKey, env: NodeJS.ProcessEnv): string =>
   ({

@@ -56,21 +56,32 @@ export const isInsideProject = (path: string): boolean =>
   !normalize(path).startsWith('..') &&
   normalize(path).split('/')[0] !== '.git';
 
+/** The table has what is missing, or the price is refused where it is used. */
 export const price = z.strictObject({
-  input_per_million: z.number().nonnegative().describe('USD per million input tokens'),
+  input_per_million: z
+    .number()
+    .nonnegative()
+    .optional()
+    .describe('USD per million input tokens; unset: as in the price table'),
   cached_input_per_million: z
     .number()
     .nonnegative()
     .optional()
-    .describe('USD per million cached input tokens; unset: the price of input'),
+    .describe(
+      'USD per million cached input tokens; unset: the price of input, where that is set with output',
+    ),
   cache_write_per_million: z
     .number()
     .nonnegative()
     .optional()
     .describe(
-      'USD per million input tokens that are written to the cache; unset: the price of input',
+      'USD per million input tokens that are written to the cache; unset: the price of input, where that is set with output',
     ),
-  output_per_million: z.number().nonnegative().describe('USD per million output tokens'),
+  output_per_million: z
+    .number()
+    .nonnegative()
+    .optional()
+    .describe('USD per million output tokens; unset: as in the price table'),
 });
 
 export const absolutePath = z.string().refine(isAbsolute, 'must be an absolute path');
