@@ -69,7 +69,7 @@ interface Place {
   readonly provider: string;
 }
 
-interface Priced {
+export interface Priced {
   readonly prices: Readonly<Record<string, Price>>;
   readonly placeOf: (model: string) => Place;
 }

@@ -41,6 +41,7 @@ import { faultsOf } from '../server/server-status.ts';
 import { surroundingsOf } from '../server/surroundings.ts';
 import { version } from '../version.ts';
 import { backendChecks, type Check } from './backend-checks.ts';
+import { cacheChecks } from './cache-check.ts';
 import { interruptedChecks } from './interrupted-checks.ts';
 import { mcpChecks } from './mcp-checks.ts';
 import { mergeCheck } from './merge-check.ts';
@@ -416,6 +417,7 @@ export const doctor = async (
     ...heldNotes(trusted).map((detail) => ({ check: 'config', status: 'note' as const, detail })),
     ...checkSettings(loaded, context),
     ...(await tryCheck('model', () => backendChecks(loaded, env))),
+    ...(await tryCheck('cache', () => cacheChecks(context, loaded))),
     ...(await tryCheck('tracker', () => checkTracker(context, config))),
     ...(await tryCheck('server', () => checkServer(context, loaded))),
     ...(await tryCheck('sandbox', () => checkSandbox(context, config))),
