@@ -190,19 +190,46 @@ test('logins at the same time lose nothing, and a logout removes one key', async
   expect(Object.keys(kept()).toSorted()).toEqual(['anthropic', 'google', 'openai', 'xai']);
 });
 
-test('on a terminal the key is asked for, and not shown', async () => {
+const typed = async (text: string) => {
   const { startOnTerminal, kept } = open();
   const child = startOnTerminal('auth', 'login', 'anthropic');
   let shown = '';
   child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
     shown += chunk;
-    if (chunk.includes('it is not shown')) child.stdin?.write(`${first}\r`);
+    if (chunk.includes('it is not shown')) child.stdin?.write(text);
   });
-
   const code = await new Promise((resolve) => child.once('close', resolve));
+  return { code, shown, kept: kept() };
+};
+
+test('on a terminal the key is asked for, and not shown', async () => {
+  const { code, shown, kept } = await typed(`${first}\r`);
 
   expect(code, shown).toBe(0);
   expect(shown).toContain('kept the key of anthropic');
   expect(shown).not.toContain(first);
-  expect(kept()).toEqual({ anthropic: first });
+  expect(kept).toEqual({ anthropic: first });
+});
+
+test.each([
+  ['a paste of several lines', `${first}\r${second}\r`, 2, 'there are several lines'],
+  ['Enter alone', '\r', 2, 'no key was kept: there is none'],
+  ['Ctrl-D', '\u0004', 2, 'no key was kept: there is none'],
+])('%s at the prompt keeps nothing', async (_, text, expected, why) => {
+  const { code, shown, kept } = await typed(text);
+
+  expect({ code, kept }, shown).toEqual({ code: expected, kept: null });
+  expect(shown).toContain(why);
+  expect(shown).not.toMatch(/sk-/);
+});
+
+test('a login needs no project', async () => {
+  const project = open();
+
+  const { code, err } = await project.shell(
+    `cd "$HOME" && printf '${first}' | $AGENT auth login anthropic`,
+  );
+
+  expect(code, err).toBe(0);
+  expect(project.kept()).toEqual({ anthropic: first });
 });
