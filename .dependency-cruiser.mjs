@@ -11,9 +11,10 @@ const adapters = [
   'ledger',
   'metrics',
   'mcp',
+  'forge',
 ];
 const homes = {
-  actors: 'openai|execa|libsql|pg',
+  actors: 'openai|execa|libsql|pg|@octokit',
   http: 'fastify|fastify-sse-v2|json-rpc-2\\.0',
   cli: 'yargs|pino|yaml',
 };

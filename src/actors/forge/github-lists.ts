@@ -1,0 +1,66 @@
+import { z } from 'zod';
+import { type GitHubClient, unchanged } from './github-client.ts';
+
+const pageSize = 100;
+const pagesAtMost = 10;
+const keptAtMost = 64;
+const keptTextAtMost = 256 * 1024;
+
+export interface Listed<Item> {
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | number>>;
+  readonly item: z.ZodType<Item>;
+  readonly signal: AbortSignal;
+}
+
+interface KeptPage {
+  readonly etag: string;
+  readonly items: unknown;
+  readonly lastPage: number;
+}
+
+/** Lists with pages. What did not change since costs no part of the rate limit. */
+export const createLists = ({ ask, request }: GitHubClient) => {
+  const kept = new Map<string, KeptPage>();
+
+  const page = async <Item>({ path, query, item, signal }: Listed<Item>, number: number) => {
+    const schema = z.array(item);
+    const asked = { path, query: { per_page: pageSize, ...query, page: number }, schema, signal };
+    const key = JSON.stringify([path, query, number]);
+    const known = kept.get(key);
+    const answer = await request({ ...asked, etag: known?.etag });
+    kept.delete(key);
+    if (answer === unchanged && known !== undefined) {
+      kept.set(key, known);
+      return { items: schema.parse(known.items), lastPage: known.lastPage };
+    }
+    if (answer === unchanged) return { items: await ask(asked), lastPage: 1 };
+    const { data: items, etag, lastPage } = answer;
+    if (etag !== null && JSON.stringify(items).length <= keptTextAtMost)
+      kept.set(key, { etag, items, lastPage });
+    for (const [oldest] of kept) if (kept.size > keptAtMost) kept.delete(oldest);
+    return { items, lastPage };
+  };
+
+  return {
+    /** The last thousand entries, in GitHub's order. */
+    newest: async <Item>(listed: Listed<Item>): Promise<readonly Item[]> => {
+      const first = await page(listed, 1);
+      const items = first.lastPage > pagesAtMost ? [] : [...first.items];
+      const from = Math.max(2, first.lastPage - pagesAtMost + 1);
+      for (let number = from; number <= first.lastPage; number += 1)
+        items.push(...(await page(listed, number)).items);
+      return items;
+    },
+    /** The first thousand entries. */
+    first: async <Item>(listed: Listed<Item>): Promise<readonly Item[]> => {
+      const { items, lastPage } = await page(listed, 1);
+      const all = [...items];
+      for (let number = 2; number <= Math.min(lastPage, pagesAtMost); number += 1)
+        all.push(...(await page(listed, number)).items);
+      return all;
+    },
+  };
+};
+
+export type GitHubLists = ReturnType<typeof createLists>;

@@ -1,0 +1,201 @@
+import { z } from 'zod';
+import { createClient, type GitHubOptions, GitHubRefusal } from './github-client.ts';
+import { createComments } from './github-comments.ts';
+import { createFailure } from './github-failure.ts';
+import { invalidFields, saysAlready, shortText } from './github-faults.ts';
+import { createIssues } from './github-issues.ts';
+import { createLists } from './github-lists.ts';
+import { createPeople } from './github-people.ts';
+import { createStatus, pullSchema, toPullRequest } from './github-status.ts';
+import {
+  type Forge,
+  ForgeError,
+  type HowToMerge,
+  type PullRequest,
+  type WantedPullRequest,
+} from './port.ts';
+
+const repositorySchema = z.object({
+  default_branch: z.string(),
+  owner: z.object({ login: z.string() }),
+  archived: z.boolean().optional(),
+  permissions: z.object({ push: z.boolean() }).optional(),
+});
+const mergedSchema = z.object({ merged: z.boolean() });
+const graphqlSchema = z.object({
+  errors: z.array(z.object({ message: z.string(), type: z.string().optional() })).optional(),
+});
+
+/** It can be merged now: there is nothing that auto-merge would wait for. */
+const nothingToWaitFor = /clean status|unstable status/i;
+
+const enableAutoMerge = `mutation ($id: ID!, $sha: GitObjectID!, $method: PullRequestMergeMethod!) {
+  enablePullRequestAutoMerge(
+    input: { pullRequestId: $id, expectedHeadOid: $sha, mergeMethod: $method }
+  ) { clientMutationId }
+}`;
+
+const isFault = (error: unknown, ...statuses: readonly number[]): error is GitHubRefusal =>
+  error instanceof GitHubRefusal && statuses.includes(error.answer.status);
+
+/** GitHub.com, or an Enterprise server, by its REST API. */
+export const createGitHub = (options: GitHubOptions): Forge => {
+  const client = createClient(options);
+  const { ask } = client;
+  const lists = createLists(client);
+  const people = createPeople(client, options.token, options.now);
+  const readStatus = createStatus(client, people);
+  const { repository } = options;
+
+  const readRepository = (signal: AbortSignal) =>
+    ask({ path: '', schema: repositorySchema, signal });
+  const readPull = (number: number, signal: AbortSignal) =>
+    ask({ path: `pulls/${number}`, schema: pullSchema, signal });
+
+  const requireWritable = ({ archived, permissions }: z.infer<typeof repositorySchema>): void => {
+    if (archived === true)
+      throw new ForgeError('refused', `${repository} is archived: nothing can be written there`);
+    if (permissions?.push === false)
+      throw new ForgeError(
+        'right',
+        `the token may not push to ${repository}: it lacks the right contents: write; give it that right, or give another token`,
+      );
+  };
+
+  const findByHead = async (owner: string, head: string, signal: AbortSignal) => {
+    const query = { head: `${owner}:${head}`, state: 'all', sort: 'created', direction: 'desc' };
+    const schema = z.array(pullSchema);
+    const found = await ask({ path: 'pulls', query: { ...query, per_page: 10 }, schema, signal });
+    return found.find((pull) => pull.head.ref === head) ?? null;
+  };
+
+  const refresh = async (
+    pull: z.infer<typeof pullSchema>,
+    { title, body, base }: WantedPullRequest,
+    signal: AbortSignal,
+  ): Promise<PullRequest> => {
+    const isSame = pull.title === title && (pull.body ?? '') === body && pull.base.ref === base;
+    if (pull.state !== 'open' || isSame) return toPullRequest(pull);
+    const path = `pulls/${pull.number}`;
+    const send = {
+      method: 'PATCH',
+      path,
+      body: { title, body, base },
+      schema: pullSchema,
+    } as const;
+    return toPullRequest(await ask({ ...send, signal }));
+  };
+
+  const create = async (
+    owner: string,
+    wanted: WantedPullRequest,
+    signal: AbortSignal,
+  ): Promise<PullRequest> => {
+    const { head, base } = wanted;
+    try {
+      const send = {
+        method: 'POST',
+        path: 'pulls',
+        body: { ...wanted },
+        schema: pullSchema,
+      } as const;
+      return toPullRequest(await ask({ ...send, signal }));
+    } catch (error) {
+      if (!isFault(error, 422)) throw error;
+      const { data } = error.answer;
+      const fields = invalidFields(data);
+      // Made meanwhile, by a request whose answer was lost.
+      if (saysAlready(data)) {
+        const found = await findByHead(owner, head, signal);
+        if (found !== null) return refresh(found, wanted, signal);
+        throw new ForgeError(
+          'away',
+          `${client.host} has a pull request of ${head} and does not list it yet`,
+        );
+      }
+      for (const [field, branch] of [
+        ['head', head],
+        ['base', base],
+      ] as const)
+        if (fields.includes(field))
+          throw new ForgeError('gone', `${repository} has no branch ${branch}: push it first`);
+      throw error;
+    }
+  };
+
+  const mergeNow = async (number: number, { sha, method }: HowToMerge, signal: AbortSignal) => {
+    const body = { sha, merge_method: method };
+    const path = `pulls/${number}/merge`;
+    try {
+      await ask({ method: 'PUT', path, body, schema: mergedSchema, signal });
+    } catch (error) {
+      if (!isFault(error, 405, 409, 422)) throw error;
+      const { merged, state, head } = await readPull(number, signal);
+      // The answer to an earlier request was lost.
+      if (merged === true && head.sha === sha) return;
+      if (head.sha !== sha) throw movedError(number, head.sha);
+      if (state === 'closed') throw new ForgeError('refused', `pull request ${number} is closed`);
+      throw new ForgeError('refused', error.message);
+    }
+  };
+
+  const movedError = (number: number, sha: string): ForgeError =>
+    new ForgeError('moved', `the head of pull request ${number} is ${sha} now`);
+
+  const mergeWhenItMay = async (number: number, how: HowToMerge, signal: AbortSignal) => {
+    const { node_id, head, merged } = await readPull(number, signal);
+    if (head.sha !== how.sha) throw movedError(number, head.sha);
+    if (merged === true) return;
+    const variables = { id: node_id, sha: how.sha, method: how.method.toUpperCase() };
+    const body = { query: enableAutoMerge, variables };
+    const send = { method: 'POST', path: '/graphql', body, schema: graphqlSchema } as const;
+    const { errors = [] } = await ask({ ...send, signal });
+    const [first] = errors;
+    if (first === undefined) return;
+    if (nothingToWaitFor.test(first.message)) return mergeNow(number, how, signal);
+    const said = shortText(first.message);
+    if (/head.*(modified|oid|sha)/i.test(first.message))
+      throw movedError(number, (await readPull(number, signal)).head.sha);
+    if (first.type === 'FORBIDDEN')
+      throw new ForgeError(
+        'right',
+        `the token may not merge (${said}); give it contents: write and pull requests: write`,
+      );
+    throw new ForgeError(
+      'refused',
+      `auto-merge: ${said}; allow auto-merge in the settings of ${repository}`,
+    );
+  };
+
+  return {
+    name: `github: ${repository}`,
+    defaultBranch: async (signal) => (await readRepository(signal)).default_branch,
+    publish: async (wanted, signal) => {
+      const about = await readRepository(signal);
+      requireWritable(about);
+      const owner = about.owner.login;
+      const found = await findByHead(owner, wanted.head, signal);
+      return found === null ? create(owner, wanted, signal) : refresh(found, wanted, signal);
+    },
+    status: async (number, known, signal) => {
+      try {
+        return await readStatus(number, known, signal);
+      } catch (error) {
+        if (!isFault(error, 404)) throw error;
+        // Without the repository, nothing is known of the pull request.
+        await readRepository(signal);
+        return null;
+      }
+    },
+    ...createComments(client, lists, people),
+    failure: createFailure(client),
+    merge: (number, how, signal) =>
+      how.whenItMay ? mergeWhenItMay(number, how, signal) : mergeNow(number, how, signal),
+    close: async (number, signal) => {
+      if ((await readPull(number, signal)).state === 'closed') return;
+      const send = { method: 'PATCH', path: `pulls/${number}`, body: { state: 'closed' } } as const;
+      await ask({ ...send, schema: pullSchema, signal });
+    },
+    issues: createIssues(lists, repository),
+  };
+};

@@ -1,0 +1,306 @@
+import { describe, expect, test } from 'vitest';
+import { createGitHub } from '../../../src/actors/forge/github.ts';
+import { describeForge, faultOf, never, wanted } from '../../contracts/forge.ts';
+import { type FakeGitHub, openGitHub } from '../../support/forge/github.ts';
+import { makeRepository } from '../../support/git.ts';
+
+const open = async () => {
+  const github = await openGitHub(makeRepository());
+  const forge = forgeOf(github);
+  return { github, forge, person: github.person, commit: github.bare.commit };
+};
+
+const forgeOf = (
+  { apiUrl, repository, token }: Pick<FakeGitHub, 'apiUrl' | 'repository' | 'token'>,
+  now: () => number = Date.now,
+) => createGitHub({ apiUrl, repository, token: () => token, now, pauseMs: 1 });
+
+describeForge('GitHub', async () => {
+  const { github, forge, person, commit } = await open();
+  return {
+    ...{ forge, person, commit, tip: github.bare.tip },
+    loseAnswer: (match) => github.fault({ match, connection: 'lost' }),
+  };
+});
+
+const publish = async ({ forge, commit }: Awaited<ReturnType<typeof open>>) => {
+  commit('agent/bd-a1/pr', 'b.txt', 'new\n');
+  return forge.publish(wanted(), never);
+};
+
+describe('a fault', () => {
+  test('of the token is told, without the token', async () => {
+    const { github } = await open();
+    const secret = 'ghp_wrongTokenOfSomebody';
+    github.fault({ match: /\/shop$/, status: 401, body: { message: `no ${secret} here` } });
+    const forge = forgeOf({ ...github, token: secret });
+
+    const first = await faultOf(forge.defaultBranch(never));
+    const second = await faultOf(forge.defaultBranch(never));
+
+    expect([first.fault, second.fault]).toEqual(['token', 'token']);
+    expect(second.message).toContain('Bad credentials');
+    expect(`${first.message}${first.stack}`).not.toContain(secret);
+  });
+
+  test('without a token says that there is none', async () => {
+    const { apiUrl, repository } = (await open()).github;
+    const forge = createGitHub({ apiUrl, repository, token: () => null, now: Date.now });
+
+    expect(await faultOf(forge.defaultBranch(never))).toMatchObject({
+      fault: 'token',
+      message: expect.stringContaining('there is no token'),
+    });
+  });
+
+  test('of a right names the right', async () => {
+    const { github, forge, commit } = await open();
+    commit('agent/bd-a1/pr', 'b.txt', 'new\n');
+    github.fault({
+      ...{ match: /^POST .*pulls$/, status: 403 },
+      headers: { 'x-accepted-github-permissions': 'pull_requests=write' },
+      body: { message: 'Resource not accessible by personal access token' },
+    });
+
+    const fine = await faultOf(forge.publish(wanted(), never));
+    github.state.mayPush = false;
+    const push = await faultOf(forge.publish(wanted(), never));
+
+    expect([fine.fault, push.fault]).toEqual(['right', 'right']);
+    expect(fine.message).toContain('lacks the right pull_requests: write');
+    expect(push.message).toContain('contents: write');
+  });
+
+  test('of an archived repository is a refusal', async () => {
+    const world = await open();
+    const { number } = await publish(world);
+    world.github.state.archived = true;
+    const reply = { to: null, text: 'x', key: 'k' };
+
+    expect(await faultOf(world.forge.publish(wanted(), never))).toMatchObject({
+      fault: 'refused',
+      message: expect.stringContaining('archived'),
+    });
+    expect(await faultOf(world.forge.reply(number, reply, never))).toMatchObject({
+      fault: 'refused',
+    });
+  });
+
+  test('404 of the repository is no missing pull request', async () => {
+    const world = await open();
+    const { number } = await publish(world);
+    world.github.state.maySee = false;
+
+    expect(await faultOf(world.forge.status(number, null, never))).toMatchObject({ fault: 'gone' });
+  });
+
+  test.each([502, 503])('%i is asked again where nothing is written', async (status) => {
+    const { github, forge } = await open();
+    github.fault({ match: /\/shop$/, status, times: 2 });
+
+    expect(await forge.defaultBranch(never)).toBe('main');
+    github.fault({ match: /\/shop$/, status, times: 3 });
+    expect(await faultOf(forge.defaultBranch(never))).toMatchObject({ fault: 'away' });
+  });
+
+  test('in the middle of a write is not repeated', async () => {
+    const { github, forge, commit } = await open();
+    commit('agent/bd-a1/pr', 'b.txt', 'new\n');
+    github.fault({ match: /^POST .*pulls$/, status: 502, times: 2 });
+
+    expect(await faultOf(forge.publish(wanted(), never))).toMatchObject({ fault: 'away' });
+    expect(github.heard.filter(({ what }) => what.startsWith('POST'))).toHaveLength(1);
+  });
+
+  test.each([
+    ['a cut connection', { connection: 'cut' }],
+    [
+      'a page of a proxy',
+      { status: 200, headers: { 'content-type': 'text/html' }, body: '<html>' },
+    ],
+    ['half an answer', { status: 200, body: '{"default_branch": "ma' }],
+    ['an answer of something else', { status: 200, body: ['hello'] }],
+    ['an answer that is too large', { status: 200, body: `"${'x'.repeat(11 * 1024 * 1024)}"` }],
+  ] as const)('%s means away', async (_, fault) => {
+    const { github, forge } = await open();
+    github.fault({ match: /\/shop$/, times: 3, ...fault });
+
+    expect(await faultOf(forge.defaultBranch(never))).toMatchObject({ fault: 'away' });
+  });
+
+  test('of a server that is not there means away', async () => {
+    const forge = forgeOf({ apiUrl: 'http://127.0.0.1:9/api/v3', repository: 'a/b', token: 'x' });
+
+    expect(await faultOf(forge.defaultBranch(never))).toMatchObject({
+      fault: 'away',
+      message: expect.stringContaining('127.0.0.1:9 cannot be asked'),
+    });
+  });
+
+  test('a caller who stops it does not wait', async () => {
+    const { github, forge } = await open();
+    github.fault({ match: /\/shop$/, connection: 'silent' });
+    const stop = new AbortController();
+    const call = faultOf(forge.defaultBranch(stop.signal));
+    await expect.poll(() => github.faulted()).toBe(1);
+
+    stop.abort();
+
+    expect(await call).toMatchObject({ fault: 'away', message: 'the request was stopped' });
+    expect(await faultOf(forge.defaultBranch(stop.signal))).toMatchObject({ fault: 'away' });
+  });
+});
+
+describe('a limit', () => {
+  const theirs = '2026-11-01T12:00:00Z';
+  const date = new Date(theirs).toUTCString();
+  const reset = String(Date.parse(theirs) / 1_000 + 600);
+  const now = Date.parse('2026-11-05T00:00:00Z');
+
+  test.each([
+    ['429 with a pause', 429, { 'retry-after': '120' }, 'slow down', 120_000],
+    [
+      ...(['a spent limit, by a clock that differs', 403] as const),
+      { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset, date },
+      ...(['API rate limit exceeded', 601_000] as const),
+    ],
+    ['a secondary limit', 403, {}, 'You have exceeded a secondary rate limit', 60_000],
+    ['one that never ends', 429, { 'retry-after': '99999999' }, 'x', 7_200_000],
+  ] as const)('%s says when it ends', async (_, status, headers, message, pause) => {
+    const { github } = await open();
+    const forge = forgeOf(github, () => now);
+    github.fault({ match: /\/shop$/, status, headers, body: { message } });
+
+    const error = await faultOf(forge.defaultBranch(never));
+
+    expect([error.fault, (error.retryAt ?? 0) - now]).toEqual(['limit', pause]);
+  });
+
+  test('nothing is asked before it ends', async () => {
+    const { github } = await open();
+    let at = now;
+    const forge = forgeOf(github, () => at);
+    github.fault({ match: /\/shop$/, status: 429, headers: { 'retry-after': '60' } });
+
+    await faultOf(forge.defaultBranch(never));
+    const { fault } = await faultOf(forge.issues([], never));
+    const asked = github.heard.length;
+    at += 60_001;
+
+    expect([fault, asked]).toEqual(['limit', 1]);
+    expect(await forge.defaultBranch(never)).toBe('main');
+  });
+});
+
+describe('requests', () => {
+  test('for what did not change are conditional', async () => {
+    const world = await open();
+    const { number, headSha } = await publish(world);
+    world.person.check(headSha, 'build', 'success');
+    world.person.comment(number, 'olga', 'good');
+    const first = await world.forge.status(number, null, never);
+    await world.forge.comments(number, never);
+    world.github.heard.length = 0;
+
+    // A restarted server has the last status, and no other memory.
+    const forge = forgeOf(world.github);
+    await forge.status(number, first, never);
+    await world.forge.comments(number, never);
+
+    expect(world.github.heard.map(({ status }) => status)).toEqual(Array(7).fill(304));
+  });
+
+  test('follow a renamed repository', async () => {
+    const world = await open();
+    world.person.rename('store');
+
+    const { number } = await publish(world);
+
+    expect(await world.forge.status(number, null, never)).toMatchObject({ state: 'open' });
+    await world.forge.reply(number, { to: null, text: 'x', key: 'k' }, never);
+    expect(await world.forge.comments(number, never)).toHaveLength(1);
+  });
+
+  test('are not sent on to another host', async () => {
+    const { github, forge } = await open();
+    const other = await openGitHub(makeRepository());
+    const location = `${other.apiUrl}/repos/acme/shop`;
+    github.fault({ match: /\/shop$/, status: 301, headers: { location } });
+
+    const error = await faultOf(forge.defaultBranch(never));
+
+    expect([error.fault, other.heard]).toEqual(['gone', []]);
+    expect(error.message).toContain(new URL(other.apiUrl).host);
+  });
+
+  test('in a circle of redirects end', async () => {
+    const { github, forge } = await open();
+    const headers = { location: `${github.apiUrl}/repos/acme/shop` };
+    github.fault({ match: /\/shop$/, status: 301, times: 9, headers });
+
+    expect(await faultOf(forge.defaultBranch(never))).toMatchObject({ fault: 'gone' });
+  });
+
+  test('for a log give the host of the files no token', async () => {
+    const world = await open();
+    const { number, headSha } = await publish(world);
+    world.person.check(headSha, 'test', 'failure', { log: 'it broke\n' });
+    const status = await world.forge.status(number, null, never);
+    const [check] = status?.checks ?? [];
+
+    const text = check && (await world.forge.failure(check, never));
+
+    expect(text).toContain('it broke');
+    expect(world.github.heardByFiles).toEqual([
+      { what: expect.stringMatching(/^GET \/logs\//), authorization: undefined, status: 200 },
+    ]);
+  });
+
+  test('say in the text of a failure which right a log needs', async () => {
+    const world = await open();
+    const { number, headSha } = await publish(world);
+    world.person.check(headSha, 'test', 'failure', { output: { title: 'broken' } });
+    const headers = { 'x-accepted-github-permissions': 'actions=read' };
+    world.github.fault({ match: /actions\/jobs/, status: 403, headers });
+    const status = await world.forge.status(number, null, never);
+    const [check] = status?.checks ?? [];
+
+    const text = check && (await world.forge.failure(check, never));
+
+    expect(text).toContain('broken');
+    expect(text).toContain('lacks the right actions: read');
+  });
+});
+
+test('an app knows itself without a user', async () => {
+  const world = await open();
+  const { number } = await publish(world);
+  world.github.state.isApp = true;
+
+  await world.forge.reply(number, { to: null, text: 'x', key: 'k' }, never);
+
+  expect(await world.forge.comments(number, never)).toMatchObject([{ ours: true }]);
+});
+
+test('dependencies are read from the text where the API has none', async () => {
+  const { github, forge, person } = await open();
+  github.state.hasDependencies = false;
+  const first = person.issue('One', '', []);
+  person.issue('Two', `depends on #${first}, #7 and acme/other#3`, [], [99]);
+
+  const issues = await forge.issues([], never);
+
+  expect(issues.map(({ blockedBy }) => blockedBy)).toEqual([[], [first, 7]]);
+});
+
+test('auto-merge that the repository does not allow is a refusal with the reason', async () => {
+  const world = await open();
+  const { number, headSha } = await publish(world);
+  world.github.state.allowsAutoMerge = false;
+  const how = { sha: headSha, method: 'squash', whenItMay: true } as const;
+
+  expect(await faultOf(world.forge.merge(number, how, never))).toMatchObject({
+    fault: 'refused',
+    message: expect.stringContaining('allow auto-merge in the settings of acme/shop'),
+  });
+});
