@@ -328,6 +328,21 @@ export interface WorkTravel {
   unsent(): Promise<readonly NamedAttempt[]>;
 }
 
+/** A branch at a forge. `seen`: its commit as it was read or pushed last; null: there was none. */
+export interface PushTarget {
+  /** `https://`, `ssh://`, or `git@host:path` */
+  readonly url: string;
+  readonly branch: string;
+  readonly seen: string | null;
+  /** Goes to the host of the address: null for another host than the forge's. Not used by ssh. */
+  readonly token: string | null;
+}
+
+/** `moved`: the branch is at this commit, which is not the one that was seen: a person's. */
+export type Pushed =
+  | { readonly status: 'pushed' | 'moved'; readonly commit: string }
+  | { readonly status: 'refused'; readonly why: string };
+
 /** Gives each attempt a folder to work in. Opening the same attempt again gives the same folder. */
 export interface Workspace extends WorkspaceReads, WorkspaceMerges {
   readonly mode: 'shared' | 'worktree';
@@ -380,6 +395,16 @@ export interface Workspace extends WorkspaceReads, WorkspaceMerges {
    * cannot be saved; then the folder stays
    */
   save(attempt: AttemptInput, title: string, isComplete?: boolean): Promise<SavedWork | null>;
+  /**
+   * Pushes the saved work of an attempt. Pushing again is safe. @returns null when there is no saved
+   * work, or it is in no repository of the user @throws an error when the other side does not answer
+   */
+  push(
+    taskId: TaskId,
+    attempt: number,
+    target: PushTarget,
+    signal: AbortSignal,
+  ): Promise<Pushed | null>;
   /**
    * Saves the attempts that are over and could not be saved when they ended. @returns those that
    * still cannot

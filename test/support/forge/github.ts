@@ -222,7 +222,9 @@ export const openGitHub = async (project: string) => {
       response.writeHead(401, { 'www-authenticate': 'Basic realm="GitHub"' }).end();
       return;
     }
-    if (rest === undefined) response.writeHead(404).end();
+    if (state.gitMovedTo !== null && rest !== undefined)
+      response.writeHead(301, { location: `${state.gitMovedTo}${rest}${url.search}` }).end();
+    else if (rest === undefined) response.writeHead(404).end();
     else if (!state.mayPush && (url.search + rest).includes('git-receive-pack'))
       response.writeHead(403).end('Permission to acme/shop.git denied to agent-bot.');
     else answerGit(state.bare.dir, rest, request, response);

@@ -81,6 +81,8 @@ export const createState = (project: string) => {
     /** What the repository was called before. */
     formerly: [] as string[],
     archived: false,
+    /** Another address of its git. */
+    gitMovedTo: null as string | null,
     maySee: true,
     mayPush: true,
     allowsAutoMerge: true,

@@ -290,6 +290,7 @@ export const createHeldFolders = (workspace: Workspace, ports: HolderPorts): Wor
     },
     bringWork: travel.hasRepository ? createBringing(workspace, fetchWork) : null,
     diff: (taskId, ...rest) => withWork([taskId], () => workspace.diff(taskId, ...rest)),
+    push: (taskId, ...rest) => withWork([taskId], () => workspace.push(taskId, ...rest)),
     inspect: (taskId, ...rest) => withWork([taskId], () => workspace.inspect(taskId, ...rest)),
   };
 };

@@ -8,6 +8,15 @@ import type { WorkTransport } from './transport.ts';
 
 const limitMs = 60_000;
 
+/** What each push has, so that it sends a commit and nothing else. */
+export const pushArgs = [
+  '--quiet',
+  '--porcelain',
+  '--no-verify',
+  '--no-signed',
+  '--no-follow-tags',
+];
+
 /** Keys and passwords are where ssh and curl have them: in the user's home, or with an agent. */
 const surroundings = (protocol: string, env: NodeJS.ProcessEnv): Record<string, string> => ({
   GIT_ALLOW_PROTOCOL: protocol,
@@ -55,9 +64,24 @@ const namesIn = (listed: Buffer): ReadonlyMap<string, string> =>
       }),
   );
 
+/** Git in a new directory that speaks one protocol. */
+export const connectGit = async (
+  program: string,
+  dirs: GitDirs,
+  name: string,
+  protocol: string,
+  env: NodeJS.ProcessEnv,
+): Promise<Git> => {
+  const dir = join(dirs.temporary, name);
+  await makeGitDir(dir, dirs);
+  const git = createGit(program, dir, surroundings(protocol, env));
+  return (args: readonly string[], call?: GitCall) =>
+    git(['-c', `protocol.${protocol}.allow=always`, ...args], { limitMs, ...call });
+};
+
 /**
  * A repository at an address. Its git is spoken to by ours, with one protocol, for the branches of
- * agents alone; this is the one connection that our git makes.
+ * agents alone; beside `pushBranch`, this is the one connection that our git makes.
  */
 export const createNetworkTransport = (
   program: string,
@@ -65,13 +89,9 @@ export const createNetworkTransport = (
   env: NodeJS.ProcessEnv,
 ): WorkTransport => {
   let uses = 0;
-  const connect = async (dirs: GitDirs): Promise<Git> => {
+  const connect = (dirs: GitDirs): Promise<Git> => {
     uses += 1;
-    const dir = join(dirs.temporary, `network-${uses}`);
-    await makeGitDir(dir, dirs);
-    const git = createGit(program, dir, surroundings(protocol, env));
-    return (args: readonly string[], call?: GitCall) =>
-      git(['-c', `protocol.${protocol}.allow=always`, ...args], { limitMs, ...call });
+    return connectGit(program, dirs, `network-${uses}`, protocol, env);
   };
   return {
     bring: async (dirs, wanted, signal) => {
@@ -126,9 +146,8 @@ export const createNetworkTransport = (
     put: async (dirs, { name, commit, from }, signal) => {
       const git = await connect(dirs);
       const ref = `refs/heads/${name}`;
-      const args = ['--quiet', '--porcelain', '--no-verify', '--no-signed', '--no-follow-tags'];
       const lease = `--force-with-lease=${ref}:${from ?? ''}`;
-      const pushed = await git(['push', ...args, lease, url, `${commit}:${ref}`], { signal });
+      const pushed = await git(['push', ...pushArgs, lease, url, `${commit}:${ref}`], { signal });
       if (pushed.ok) return true;
       const said = `${pushed.stdout.toString()}\n${pushed.stderr}`;
       if (/stale info|fetch first|already exists|cannot lock ref/.test(said)) return false;

@@ -52,6 +52,7 @@ export const createSharedWorkspace = ({
     keepUpdate: async () => null,
     asCheck: (_attempt, run) => run(),
     save: async () => null,
+    push: async () => null,
     workOf: async () => null,
     bringWork: null,
     leftOut: async () => [],

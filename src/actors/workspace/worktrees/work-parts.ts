@@ -15,7 +15,7 @@ export interface WorktreeOptions {
   /** Ignored files that are copied into the results of a task: globs. */
   readonly keep: readonly string[];
   readonly filters: readonly string[];
-  /** Where the user's git finds its configuration and keys; read only to sign. */
+  /** Where the user's git finds its configuration and keys: to sign, and to push by ssh. */
   readonly userEnv?: NodeJS.ProcessEnv | undefined;
   /** Absolute paths that the server trusts: no agent changes them. */
   readonly trusted?: (() => readonly string[]) | undefined;

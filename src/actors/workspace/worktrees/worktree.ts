@@ -26,6 +26,7 @@ import type {
   Workspace,
 } from '../port.ts';
 import { limitTravel } from '../travel/limited-travel.ts';
+import { pushBranch } from '../travel/push-branch.ts';
 import { createWorkTravel } from '../travel/work-travel.ts';
 import { findAbsent } from './absent.ts';
 import { removeFolder } from './attempt-folder.ts';
@@ -147,6 +148,19 @@ const createDiff =
           )
         : liveChanges(dirs, record, placesOf(record.task_id, record.attempt), options, part),
     );
+  };
+
+const createPush =
+  ({ options, records, stores }: WorkParts): Workspace['push'] =>
+  async (taskId, attempt, target, signal) => {
+    const record = await records.read(taskId, attempt);
+    if (record?.closed !== true || record.commit === null || record.kind === 'own') return null;
+    const { commit } = record;
+    return stores.use(record.kind, async (dirs) => {
+      const tip = (await tipOfWork(dirs, records, { ...record, commit })) ?? commit;
+      const env = options.userEnv ?? {};
+      return pushBranch(options.program, dirs, tip, target, env, signal);
+    });
   };
 
 const folderKey = (taskId: TaskId, attempt: number): string => `${taskId}@${attempt}`;
@@ -283,6 +297,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
       ofAttempt(attempt, () => verification.unresolved(attempt.taskId, attempt.attempt)),
     save: (attempt, title, isComplete = true) =>
       ofAttempt(attempt, () => save(attempt, title, isComplete)),
+    push: createPush(parts),
     workOf: createWorkReads(options.folder),
     bringWork: null,
     leftOut: async (taskId, attempt) => (await records.read(taskId, attempt))?.notes ?? [],

@@ -1,0 +1,11 @@
+/**
+ * Whether a remote is on the server of an API: only there the token of the API may go. github.com and
+ * its private clouds have their API on `api.<host>`; an Enterprise server on its own host.
+ */
+export const isAtForge = (remote: string, apiUrl: string): boolean => {
+  if (!URL.canParse(remote)) return false;
+  const [{ origin, protocol }, api] = [new URL(remote), new URL(apiUrl)];
+  const isCloud = /^api\.(github\.com|[\w-]+\.ghe\.com)$/.test(api.hostname);
+  const home = isCloud ? `https://${api.host.slice('api.'.length)}` : api.origin;
+  return origin === home && /^https?:$/.test(protocol);
+};
