@@ -189,7 +189,7 @@ test('who leaves while it is tested does not land, and the others do', async () 
   expect(branch).toEqual([idAt(0), idAt(2)]);
 });
 
-test('who joins while a batch is told is told with the next one, also for work that was not judged', async () => {
+test('who joins while a batch is told is answered with it, and for work that was not judged with the next one', async () => {
   const { machine } = queueOf([], 2, []);
   const member = (id: string, ticket: string) => memberOf(id, 1, { tickets: [ticket] });
   const told: (readonly string[])[] = [];
@@ -216,9 +216,13 @@ test('who joins while a batch is told is told with the next one, also for work t
   });
 
   actor.start();
-  await waitFor(actor, ({ status }) => status === 'done');
+  const { context } = await waitFor(actor, ({ status }) => status === 'done');
 
-  expect(told).toEqual([['first'], ['second', 'later'], ['late']]);
+  expect(told).toEqual([['first'], ['second', 'later']]);
+  expect(context.outcomes.map(({ tickets }) => tickets)).toEqual([
+    ['first', 'late'],
+    ['second', 'later'],
+  ]);
 });
 
 test('an undo of work that is merged, or waits for that, is no part of the merge: it comes after it', async () => {

@@ -187,10 +187,10 @@ const bugs: Readonly<Record<string, Planted>> = {
     world: { merges: true, hasTests: true, maxBatch: 5 },
     says: /M4 .* is refused by mistake/,
   },
-  'who joins while the same work is told of is forgotten': {
-    file: 'src/machines/merge-queue/merge-queue-context.ts',
-    find: 'batch.filter((member) => !isEnded(member))',
-    put: 'batch',
+  'what a queue saved is told to nobody who waits': {
+    file: 'src/actors/engine/hosting/host.ts',
+    find: '        published(state);',
+    put: '',
     store: 'far',
     world: { merges: true },
     says: /M7 .* was never answered/,

@@ -259,20 +259,17 @@ export const nextBatch = ({
   return ordered.slice(0, Math.min(maxBatch, end < 0 ? ordered.length : end));
 };
 
-/** Those who wait for an outcome are being answered: who joins then waits for the next batch. */
+/** Who joins for what is here already waits for the same outcome. */
 export const withMembers = (
-  { members, batch, ended }: MergeQueueContext,
+  { members, batch }: Pick<MergeQueueContext, 'members' | 'batch'>,
   joining: readonly QueueMember[],
 ): Pick<MergeQueueContext, 'members' | 'batch'> => {
-  const isEnded = (member: QueueMember) => ended.some((each) => isSame(each, member));
-  const here = [...members, ...batch.filter((member) => !isEnded(member))];
   const adopt = (member: QueueMember): QueueMember => {
-    if (!here.includes(member)) return member;
     const same = joining.filter((each) => wantsSame(each, member));
-    const tickets = [...member.tickets, ...same.flatMap((each) => each.tickets)];
-    return { ...member, tickets };
+    return { ...member, tickets: [...member.tickets, ...same.flatMap((each) => each.tickets)] };
   };
-  const isNew = (member: QueueMember): boolean => !here.some((each) => wantsSame(each, member));
+  const isNew = (member: QueueMember): boolean =>
+    ![...members, ...batch].some((each) => wantsSame(each, member));
   return {
     members: [...members.map(adopt), ...joining.filter(isNew)],
     batch: batch.map(adopt),

@@ -60,7 +60,8 @@ type IsAnswered<Snapshot> = (snapshot: Snapshot) => boolean;
 
 export interface Host<Snapshot extends AnyMachineSnapshot, Event extends EventObject, Input> {
   /**
-   * Saves the first state, then starts the actor and waits until `isAnswered`, for a while.
+   * Saves the first state, also over one that is over, then starts the actor and waits until `isAnswered`,
+   * for a while.
    * @throws ServiceError when it cannot be saved
    */
   begin(input: Input, isAnswered: IsAnswered<Snapshot>): Promise<void>;
@@ -137,7 +138,7 @@ const createLiveActors = <Snapshot extends AnyMachineSnapshot>(
   const retries = createRestoreRetries<string>(now, (id) => void takeUp(id));
   const load = (saved: SavedActor): AnyActorRef => {
     const id = saved.taskId;
-    published(readHosted(chart, saved));
+    readHosted(chart, saved);
     const snapshot = restoredSnapshot(logic, saved);
     const wanted = { id: saved.id, parent: root.parent, snapshot, input: undefined };
     const actor: AnyActorRef = createActor(logic, wanted);
@@ -166,6 +167,8 @@ const createLiveActors = <Snapshot extends AnyMachineSnapshot>(
     try {
       const saved = await store.actor(hostedKey(kind, id));
       if (stopped) return;
+      // What was saved without an answer may be its end.
+      if (saved !== null && !loaded.has(id)) published(readHosted(chart, saved));
       if (saved?.pending === true && (saved.owner ?? node) === node && !loaded.has(id)) load(saved);
       retries.forget(id);
     } catch (error) {
@@ -209,7 +212,9 @@ export const createHost = <Snapshot extends AnyMachineSnapshot, Event extends Ev
       const first = createActor(machine, { input }).getSnapshot() as Snapshot;
       const cause: HostedStart = { type: 'xstate.init', input };
       try {
-        const answer = await journal.commit(live.changeTo(first, 0, cause));
+        const last = await store.actor(hostedKey(kind, idOf(first.context)));
+        const revision = last?.pending === false ? last.revision : 0;
+        const answer = await journal.commit(live.changeTo(first, revision, cause));
         const saved = await store.actor(hostedKey(kind, idOf(first.context)));
         if (answer !== 'ok' || saved === null) throw staleCommit();
         await answered(live.load(saved), isAnswered);
