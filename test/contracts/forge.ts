@@ -90,6 +90,14 @@ export const describeForge = (name: string, open: () => Promise<ForgeWorld>) =>
         expect([fault, again.number]).toEqual(['away', 1]);
       });
 
+      test('at the moment when another server does makes one', async () => {
+        world.commit('agent/bd-a1/pr', 'b.txt', 'new\n');
+
+        const both = [1, 2].map(() => forge.publish(wanted(), never));
+
+        expect((await Promise.all(both)).map(({ number }) => number)).toEqual([1, 1]);
+      });
+
       test.each([
         ['head', { head: 'agent/none' }],
         ['base', { base: 'none' }],
@@ -415,6 +423,23 @@ export const describeForge = (name: string, open: () => Promise<ForgeWorld>) =>
         expect(text).toContain('test 80\n##[error]Process completed with exit code 1.');
         expect(text.match(/^test \d+$/gm)).toHaveLength(49);
         expect(text).not.toMatch(/setting up|cleaning up|2026-/);
+      });
+
+      test('has no line of another step, also where that failed and was allowed to', async () => {
+        const { number, headSha } = await publish();
+        const log = [
+          line(2, '##[error]allowed to fail'),
+          line(20, 'the cause'),
+          line(40, '##[error]not cleaned up'),
+        ];
+        world.person.check(headSha, 'test', 'failure', {
+          steps: [step('Lint', 1, 5, 'success'), step('npm test', 10, 20, 'failure')],
+          log: log.join(''),
+        });
+
+        const text = await forge.failure(await checkOf(number, 'test'), never);
+
+        expect(text).toMatch(/Its last lines:\nthe cause$/);
       });
 
       test('of a log of 2 MB is short', async () => {

@@ -113,19 +113,27 @@ describe('a fault', () => {
   });
 
   test.each([
-    ['a cut connection', { connection: 'cut' }],
+    ['a cut connection', { connection: 'cut' }, /cannot be asked: /],
     [
       'a page of a proxy',
       { status: 200, headers: { 'content-type': 'text/html' }, body: '<html>' },
+      /is not of GitHub's API/,
     ],
-    ['half an answer', { status: 200, body: '{"default_branch": "ma' }],
-    ['an answer of something else', { status: 200, body: ['hello'] }],
-    ['an answer that is too large', { status: 200, body: `"${'x'.repeat(11 * 1024 * 1024)}"` }],
-  ] as const)('%s means away', async (_, fault) => {
+    ['half an answer', { status: 200, body: '{"default_branch": "ma' }, /is not of GitHub's API/],
+    ['an answer of something else', { status: 200, body: ['hello'] }, /is not of GitHub's API/],
+    [
+      'an answer that is too large',
+      { status: 200, body: `"${'x'.repeat(11 * 1024 * 1024)}"` },
+      /has more than 10485760 bytes/,
+    ],
+  ] as const)('%s means away', async (_, fault, message) => {
     const { github, forge } = await open();
     github.fault({ match: /\/shop$/, times: 3, ...fault });
 
-    expect(await faultOf(forge.defaultBranch(never))).toMatchObject({ fault: 'away' });
+    const error = await faultOf(forge.defaultBranch(never));
+
+    expect(error.fault).toBe('away');
+    expect(error.message).toMatch(message);
   });
 
   test('of a server that is not there means away', async () => {
@@ -285,12 +293,12 @@ test('an app knows itself without a user', async () => {
 test('dependencies are read from the text where the API has none', async () => {
   const { github, forge, person } = await open();
   github.state.hasDependencies = false;
-  const first = person.issue('One', '', []);
+  const first = person.issue('One', 'Blocked by: #9', []);
   person.issue('Two', `depends on #${first}, #7 and acme/other#3`, [], [99]);
 
   const issues = await forge.issues([], never);
 
-  expect(issues.map(({ blockedBy }) => blockedBy)).toEqual([[], [first, 7]]);
+  expect(issues.map(({ blockedBy }) => blockedBy)).toEqual([[9], [first, 7]]);
 });
 
 test('auto-merge that the repository does not allow is a refusal with the reason', async () => {
