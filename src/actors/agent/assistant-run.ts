@@ -11,7 +11,7 @@ import { errorSentence } from '../assistants/error-sentence.ts';
 import type { Assistant, AssistantEvent, TokensUsed } from '../assistants/port.ts';
 import { isTransient } from '../assistants/program.ts';
 import { outputMiB, type RunEnd } from '../assistants/run-assistant.ts';
-import { usageLimitIn } from '../assistants/usage-limit.ts';
+import { limitEndIn, usageLimitIn } from '../assistants/usage-limit.ts';
 import { createUsageMeter } from '../assistants/usage-meter.ts';
 import { relativeInside } from '../files/link-places.ts';
 import type { EventType } from '../journal/event-types.ts';
@@ -110,10 +110,9 @@ const failureOutcome = (
   now: number,
 ): RunOutcome => {
   const said = `${name} failed: ${errorSentence(message)}`;
-  const limit = usageLimitIn(message, now);
-  if (code !== 'model_failed' || (limit === null && limited === null))
+  if (code !== 'model_failed' || (limited === null && usageLimitIn(message, now) === null))
     return failedOutcome(said, { code, retryable });
-  const resetsAt = limited?.resetsAt ?? limit?.resetsAt ?? null;
+  const resetsAt = limited?.resetsAt ?? limitEndIn(message, now);
   const pause = resetsAt === null ? {} : { retry_after_ms: Math.max(0, resetsAt - now) };
   return failedOutcome(said, {
     facts: { kind: 'usage_limit', ...pause },
@@ -135,7 +134,10 @@ const createResultReader = (assistant: Assistant, now: () => number): ResultRead
       if (event.type === 'text') lastText = event.text;
       if (event.type === 'result') result = { text: event.text || lastText };
       if (event.type === 'failed') failure = event;
-      if (event.type === 'limited') limited = event;
+      if (event.type === 'limited')
+        limited = { ...event, resetsAt: event.resetsAt ?? limited?.resetsAt ?? null };
+      // It goes on: the limit did not hold.
+      if (event.type === 'tool_started') limited = null;
       if (event.type !== 'command') return;
       if (event.problem === null) ranCommand = true;
       else problem = event.problem;

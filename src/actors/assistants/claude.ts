@@ -37,6 +37,8 @@ const assistantSchema = z.looseObject({
     usage: claudeUsageSchema.optional(),
   }),
   parent_tool_use_id: z.string().nullish(),
+  /** The kind of an error of the API, whose words are the text. */
+  error: z.unknown().optional(),
 });
 const modelsSchema = z.record(
   z.string(),
@@ -53,6 +55,8 @@ const claudeResultSchema = z.looseObject({
   is_error: z.boolean().default(false),
   result: z.string().optional(),
   errors: z.array(z.string()).default([]),
+  /** HTTP status of the provider. */
+  api_error_status: z.number().nullish().catch(null),
   usage: claudeUsageSchema.optional(),
   total_cost_usd: z.number().nonnegative().optional(),
   modelUsage: modelsSchema.optional(),
@@ -102,9 +106,13 @@ const blockEvents = ({ type, text, id, name = '', input }: Block): readonly Assi
   ];
 };
 
+/** It does not say until when; the words may. */
+const rateLimited: AssistantEvent = { type: 'limited', resetsAt: null };
+
 const messageEvents = ({
   message,
   parent_tool_use_id,
+  error,
 }: z.infer<typeof assistantSchema>): readonly AssistantEvent[] => {
   const { id, content, usage } = message;
   const blocks =
@@ -112,6 +120,7 @@ const messageEvents = ({
   return [
     ...(usage === undefined ? [] : [{ type: 'called' as const, id, used: tokensUsed(usage) }]),
     ...blocks.flatMap(blockEvents),
+    ...(error === 'rate_limit' ? [rateLimited] : []),
   ];
 };
 
@@ -165,9 +174,10 @@ const costEvents = ({
 };
 
 const resultEvents = (line: z.infer<typeof claudeResultSchema>): readonly AssistantEvent[] => {
-  const { subtype, is_error, result, errors, usage } = line;
+  const { subtype, is_error, result, errors, usage, api_error_status } = line;
   const message = [...errors, ...(result === undefined ? [] : [result])].join('; ') || subtype;
   return [
+    ...(is_error && api_error_status === 429 ? [rateLimited] : []),
     subtype === 'success' && !is_error
       ? { type: 'result', text: result ?? null }
       : {

@@ -4,22 +4,27 @@ import { dayMs, hourMs, minuteMs } from '../../machines/milliseconds.ts';
 const limitWords =
   /usage limit|(hit|reached) your [\w -]{0,24}limit|hit your (spend cap|team's shared budget)|(session|weekly|5-hour|hourly|opus|sonnet) limit reached|quota exceeded|out of (extra usage|usage|credits)|credit balance is too low|insufficient_quota/i;
 
+/** By the first letter of the unit. */
 const unitMs: Readonly<Record<string, number>> = {
-  day: dayMs,
-  hour: hourMs,
-  minute: minuteMs,
-  second: 1_000,
+  d: dayMs,
+  h: hourMs,
+  m: minuteMs,
+  s: 1_000,
 };
+const pausePart =
+  /(\d{1,6}(?:\.\d{1,6})?) ?(d(?:ays?)?|h(?:ours?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z])/;
+const pausePattern = new RegExp(
+  `(?:try again|retry|resets?) (?:in|after) ((?:${pausePart.source},? ?)+)`,
+  'i',
+);
 
-/** `try again in 3 days 4 hours 28 minutes` */
+/** `try again in 3 days 4 hours 28 minutes`, `try again in 1m7.5s` */
 const afterPause = (message: string, now: number): number | null => {
-  const words = /(?:try again|resets?) in ((?:\d{1,6} (?:day|hour|minute|second)s?,? ?)+)/i.exec(
-    message,
-  )?.[1];
+  const words = pausePattern.exec(message)?.[1];
   if (words === undefined) return null;
-  const parts = [...words.matchAll(/(?<!\d)(\d+) (day|hour|minute|second)/gi)];
+  const parts = [...words.matchAll(new RegExp(pausePart, 'gi'))];
   return parts.reduce(
-    (at, [, count, unit = '']) => at + Number(count) * (unitMs[unit.toLowerCase()] ?? 0),
+    (at, [, count, unit = '']) => at + Number(count) * (unitMs[unit.charAt(0).toLowerCase()] ?? 0),
     now,
   );
 };
@@ -80,6 +85,14 @@ const orNull = (read: () => number | null): number | null => {
   }
 };
 
+/** The end of a limit as a message names it (epoch ms), or null. */
+export const limitEndIn = (message: string, now: number): number | null =>
+  atEpoch(message) ?? orNull(() => afterPause(message, now)) ?? orNull(() => atClock(message, now));
+
+/** True for a provider that refuses calls for a while, other than for a used-up quota. */
+export const isRateLimit = (message: string): boolean =>
+  /\b429\b|rate[ _-]?limit|too many requests/i.test(message);
+
 /**
  * The end of the usage limit that a message tells of (epoch ms); `resetsAt` is null when it does
  * not say when. Null for another message.
@@ -88,11 +101,4 @@ export const usageLimitIn = (
   message: string,
   now: number,
 ): { readonly resetsAt: number | null } | null =>
-  limitWords.test(message)
-    ? {
-        resetsAt:
-          atEpoch(message) ??
-          orNull(() => afterPause(message, now)) ??
-          orNull(() => atClock(message, now)),
-      }
-    : null;
+  limitWords.test(message) ? { resetsAt: limitEndIn(message, now) } : null;

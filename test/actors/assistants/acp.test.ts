@@ -5,10 +5,12 @@ import { createAcp } from '../../../src/actors/assistants/acp/acp.ts';
 import type { Settings } from '../../../src/actors/engine/attempts/settings.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
+import { hourMs } from '../../../src/machines/milliseconds.ts';
 import { fakeAssistants, fakeProgram, runsIn } from '../../support/assistants.ts';
 import { stdioServer } from '../../support/mcp.ts';
 import { noSandbox, testUnless } from '../../support/needs.ts';
 import { processesWith } from '../../support/processes.ts';
+import { untilParked } from '../../support/provider-limits.ts';
 import { type Running, type Setting, startSystem, untilStatus } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -117,6 +119,9 @@ test.each([
   ['well', ['--logged-out'], 'model_failed', /^acp.mjs failed: Authentication required$/],
   ['well', ['--newer'], 'model_failed', /failed: it does not speak version 1 of the Agent Client/],
   ['fails', [], 'model_failed', /^acp.mjs failed: Internal error: no such model$/],
+  ['error_as_text', [], 'model_failed', /^acp.mjs failed: 500 the model is away$/],
+  ['thread_fails', [], 'model_failed', /^acp.mjs failed: exceeded retry limit, last status: 500/],
+  ['thread_fails', ['--wordless'], 'model_failed', /^acp.mjs failed: unexpected status 500 Inter/],
   ['gives_up', [], 'model_failed', /^the agent gave up: the file is not there/],
   ['silent', [], 'model_failed', /^acp.mjs ended without a result/],
   ['refuses', [], 'model_failed', /failed: the model refused to go on$/],
@@ -148,6 +153,8 @@ test.each([
   ['answers_twice', expect.stringMatching(/^once/)],
   ['lingers', 'here it is'],
   ['flood_of_calls', 'made'],
+  ['thread_recovers', 'made'],
+  ['quotes_an_error', expect.stringMatching(/^The server no longer says/)],
 ])(
   '%s does no harm',
   async (play, result) => {
@@ -176,8 +183,32 @@ test('a used-up quota parks the attempt', async () => {
   );
 });
 
+test.each([
+  ['busy', hourMs],
+  ['limit_as_text', 2_500],
+])('%s parks the attempt, until the time that the provider names', async (play, longest) => {
+  const { running, id } = await run(play);
+
+  const view = await untilParked(running, id);
+
+  expect(view.parked_reason).toMatch(/^provider limit: acp.mjs failed: (429 )?Rate limit/);
+  const pause = Date.parse(view.parked_until ?? '') - Date.now();
+  expect(pause).toBeGreaterThan(longest === hourMs ? hourMs / 2 : 0);
+  expect(pause).toBeLessThanOrEqual(longest);
+});
+
+test('copilot ends as done after an error of its provider; the attempt fails with its words', async () => {
+  const copilot = join(temporaryFolder(), 'copilot');
+  symlinkSync(fakeProgram('acp'), copilot);
+  const assistants = fakeAssistants({ acp: createAcp([copilot], deadlines) });
+
+  expect((await untilOver(await run('error_after_text', { assistants }))).error).toMatchObject({
+    message: 'copilot failed: Failed to get response from the AI model; retried 5 times',
+  });
+});
+
 test('a temporary failure may be tried again, any other may not', async () => {
-  const [busy, fails] = [await run('busy'), await run('fails')];
+  const [busy, fails] = [await run('overloaded'), await run('fails')];
 
   for (const each of [busy, fails]) await untilOver(each);
   const retryable = ({ running, id }: typeof busy) =>

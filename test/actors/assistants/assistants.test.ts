@@ -4,6 +4,7 @@ import { describe, expect, test, vi } from 'vitest';
 import type { Settings } from '../../../src/actors/engine/attempts/settings.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
+import { hourMs } from '../../../src/machines/milliseconds.ts';
 import { fakeAssistants, runsIn } from '../../support/assistants.ts';
 import { processesWith } from '../../support/processes.ts';
 import { untilParked } from '../../support/provider-limits.ts';
@@ -134,6 +135,20 @@ test('an assistant is told what is left of a budget, and does not begin at it', 
   expect(told.map(Number).map((usd) => Math.round(usd * 100) / 100)).toEqual([0.05, 0.02]);
   expect(parked).toMatchObject({ attempt: 0, phase: 'backing_off' });
   expect(parked.parked_reason).toMatch(/^budget\.day_usd: 0\.06 of 0\.05 USD are spent/);
+});
+
+test.each([
+  ['throttled', hourMs],
+  ['throttled; pause: 90s', 90_000],
+])('claude that plays %s parks, until the time that the provider names', async (play, pause) => {
+  const { running, id } = await run('claude', play);
+
+  const view = await untilParked(running, id);
+
+  expect(view.parked_reason).toMatch(/^provider limit: claude failed: API Error: Request rejected/);
+  const left = Date.parse(view.parked_until ?? '') - Date.now();
+  expect(left).toBeLessThanOrEqual(pause);
+  expect(left).toBeGreaterThan(pause / 2);
 });
 
 test('an assistant gets its own credentials and no other variable of the server', async () => {

@@ -130,6 +130,18 @@ const toolUse = {
 
 test.each<[string, object, readonly object[]]>([
   [
+    'a rate limit of claude, of which an older version tells the kind alone',
+    {
+      type: 'assistant',
+      message: { id: 'm', content: [{ type: 'text', text: 'wait' }] },
+      error: 'rate_limit',
+    },
+    [
+      { type: 'text', text: 'wait' },
+      { type: 'limited', resetsAt: null },
+    ],
+  ],
+  [
     'the beginning',
     { type: 'system', subtype: 'init', session_id: '1111-4' },
     [{ type: 'session', id: '1111-4' }],

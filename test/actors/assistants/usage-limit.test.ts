@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest';
-import { usageLimitIn } from '../../../src/actors/assistants/usage-limit.ts';
+import {
+  isRateLimit,
+  limitEndIn,
+  usageLimitIn,
+} from '../../../src/actors/assistants/usage-limit.ts';
 
 const now = Date.parse('2026-11-23T12:00:00.000Z');
 const iso = (at: number | null | undefined) =>
@@ -42,6 +46,16 @@ test.each([
   'the spend cap of the test is 3',
 ])('%s is no usage limit', (message) => {
   expect(usageLimitIn(message, now)).toBeNull();
+});
+
+test.each([
+  ['429 Rate limit reached for m. Please try again in 1m2.5s.', 62_500],
+  ['Too many requests, retry after 30 seconds', 30_000],
+  ['rate_limit_exceeded: resets in 2h', 7_200_000],
+  ['Request rejected (429)', null],
+])('%s is a rate limit, and says when it ends', (message, pause) => {
+  expect(isRateLimit(message)).toBe(true);
+  expect(limitEndIn(message, now)).toBe(pause === null ? null : now + pause);
 });
 
 test('a time of day without a zone is that of this machine', () => {

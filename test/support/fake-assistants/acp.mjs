@@ -160,6 +160,46 @@ const plays = {
   busy: async () => {
     throw { code: 429, message: 'Rate limit exceeded. Try again later.' };
   },
+  overloaded: async () => {
+    throw { code: 529, message: 'Overloaded' };
+  },
+  limit_as_text: async () => {
+    await text('Error: 429 Rate limit reached for m. Please try again in 2.5s.');
+    return { stopReason: 'end_turn' };
+  },
+  error_as_text: async () => {
+    await tool('execute', 'made it');
+    await text('Error: 500 the model is away');
+    return { stopReason: 'end_turn' };
+  },
+  // As copilot 1.0.102 does, which retries before.
+  error_after_text: async () => {
+    await text('Info: Response was interrupted due to a server error. Retrying...');
+    await text('Error: Failed to get response from the AI model; retried 5 times');
+    return { stopReason: 'end_turn' };
+  },
+  quotes_an_error: async () => {
+    await words('The server no longer says "Error: 429 Too many requests" to its users.');
+    return ended();
+  },
+  // As codex-acp 2.6.0 does.
+  thread_fails: async () => {
+    const info = (codex) => update('session_info_update', { _meta: { codex } });
+    await words('Warning: the model is not known.');
+    await info({ threadStatus: { type: 'active', activeFlags: [] } });
+    const additionalDetails = 'unexpected status 500 Internal Server Error';
+    await info({ error: { message: 'Reconnecting... 1/1', additionalDetails, willRetry: true } });
+    await info({ threadStatus: { type: 'systemError' } });
+    if (!has('wordless')) await text('exceeded retry limit, last status: 500 Internal\n\n');
+    return { stopReason: 'end_turn', usage: null };
+  },
+  thread_recovers: async () => {
+    const info = (codex) => update('session_info_update', { _meta: { codex } });
+    await info({ threadStatus: { type: 'systemError' } });
+    await info({ threadStatus: { type: 'active', activeFlags: [] } });
+    await words('made');
+    return ended();
+  },
   limited: async () => {
     throw { code: -32_603, message: "You've hit your usage limit. Try again in 3 seconds." };
   },
@@ -269,7 +309,7 @@ const prompt = async ({ prompt: [{ text: given }] }, id) => {
     `${JSON.stringify({ argv: flags, prompt: given, env: process.env, id: session })}\n`,
   );
   // The second run of what hung, or met a limit, goes well.
-  const again = !isNew && ['hang', 'stubborn', 'daemon', 'limited'].includes(name);
+  const again = !isNew && ['hang', 'stubborn', 'daemon', 'limited', 'limit_as_text'].includes(name);
   return plays[again ? 'well' : name]({ prompt: given }, id);
 };
 

@@ -107,5 +107,17 @@ wire.limited = () => [
   ...wire.failure("You've hit your session limit · resets 3pm (Europe/Berlin)"),
 ];
 
+/** As 2.1.332 writes it; older versions tell less. */
+wire.throttled = (pause) => {
+  const again = pause === undefined ? '' : ` Please try again in ${pause}.`;
+  const words = `API Error: Request rejected (429) · This is over your rate.${again}`;
+  const told = { error: 'rate_limit', is_api_error_message: true, api_error_status: 429 };
+  const [failure] = wire.failure(words);
+  return [
+    { ...message('synthetic', { type: 'text', text: words }), ...told },
+    { ...failure, api_error_status: 429, terminal_reason: 'api_error' },
+  ];
+};
+
 const at = args.indexOf('--resume');
 await play(wire, { session: at < 0 ? null : args[at + 1] });

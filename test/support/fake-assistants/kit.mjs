@@ -62,6 +62,12 @@ const plays = {
     ]);
     process.exitCode = 1;
   },
+  /** Only claude tells the HTTP status. */
+  throttled: async (wire, { prompt }) => {
+    const pause = /pause: (\w+)/.exec(prompt)?.[1];
+    await parts(wire, wire.throttled(pause));
+    process.exitCode = 1;
+  },
   gives_up: async (wire) => {
     const text = 'FAILED: the file is not there';
     await parts(wire, [...wire.turn({ text }), ...wire.result(text)]);

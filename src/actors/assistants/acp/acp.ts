@@ -8,6 +8,8 @@ import type {
   ConversationPorts,
   PermissionCall,
 } from '../port.ts';
+import { isTransient } from '../program.ts';
+import { isRateLimit } from '../usage-limit.ts';
 import { type AcpAgent, acpAgent } from './known-agents.ts';
 import { createAcpRpc, type Rpc, RpcError } from './rpc.ts';
 import { acpArguments, acpCallSchema, createUpdateReader, toolOf } from './updates.ts';
@@ -272,16 +274,20 @@ const openAcpSession = async (
 
 /** Leads one prompt of an agent of the Agent Client Protocol, from `initialize` to its answer. */
 const converse = (
-  agent: Pick<AcpAgent, 'usage' | 'askingMode' | 'ignoresServers'>,
+  agent: Pick<AcpAgent, 'usage' | 'askingMode' | 'ignoresServers' | 'errorPiece'>,
   deadlines: AcpDeadlines,
   ports: ConversationPorts,
 ): AssistantDialog => {
   const { start, prompts, send, end, onEvent, askPermission, mustAsk } = ports;
   const cancelled = new AbortController();
-  const updates = createUpdateReader(onEvent, (callId, tool) => {
-    if (!mustAsk(tool) || permissions.takeAllowed(callId)) return;
-    const problem = `it made a call (${tool}) without asking, though require_approval names it`;
-    rpc.close(problem);
+  const updates = createUpdateReader({
+    onEvent,
+    errorPiece: agent.errorPiece ?? null,
+    onMade: (callId, tool) => {
+      if (!mustAsk(tool) || permissions.takeAllowed(callId)) return;
+      const problem = `it made a call (${tool}) without asking, though require_approval names it`;
+      rpc.close(problem);
+    },
   });
   let session: string | null = null;
   /** `session/load` repeats the whole conversation. */
@@ -303,10 +309,16 @@ const converse = (
     },
   });
 
+  const fail = (message: string, isTemporary: boolean): void => {
+    if (isRateLimit(message)) onEvent({ type: 'limited', resetsAt: null });
+    onEvent(failedEvent(message, isTemporary));
+  };
   const report = (answer: unknown): void => {
     const used = tokensIn(answer, agent.usage);
     const reason = promptEndSchema.safeParse(answer).data?.stopReason;
-    if (reason === 'end_turn') onEvent({ type: 'result', text: updates.lastMessage() });
+    const error = reason === 'end_turn' ? updates.providerError() : null;
+    if (error !== null) fail(error, isTransient(error));
+    else if (reason === 'end_turn') onEvent({ type: 'result', text: updates.lastMessage() });
     else if (!cancelled.signal.aborted)
       onEvent(failedEvent(stopReasons[reason ?? ''] ?? 'its answer gives no known reason to stop'));
     if (used !== null) onEvent({ type: 'used', since: 'run', used });
@@ -330,7 +342,7 @@ const converse = (
   const done = lead()
     .catch((error: unknown) => {
       const isTemporary = error instanceof RpcError && error.isTemporary;
-      if (!cancelled.signal.aborted && !isOver) onEvent(failedEvent(messageOf(error), isTemporary));
+      if (!cancelled.signal.aborted && !isOver) fail(messageOf(error), isTemporary);
     })
     .finally(() => {
       isOver = true;

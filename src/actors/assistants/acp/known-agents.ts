@@ -23,6 +23,8 @@ export interface AcpAgent {
   readonly askingMode: string | null;
   /** True when it starts MCP servers only where the settings of the project apply, too. */
   readonly ignoresServers?: boolean;
+  /** How the last piece of its message begins when its provider refused a call, and it ends as done. */
+  readonly errorPiece?: RegExp;
 }
 
 const noSettings = (): AgentVariables => ({});
@@ -133,6 +135,8 @@ const copilot: AcpAgent = {
   reportsCost: false,
   asks: true,
   askingMode: null,
+  // Whole, where the words of its model come in small pieces (1.0.102).
+  errorPiece: /^Error: /,
 };
 
 const codex = createCodex();

@@ -23,6 +23,15 @@ export const acpCallSchema = z.looseObject({
 });
 export type AcpToolCall = z.infer<typeof acpCallSchema>;
 
+/** What codex-acp says beside the protocol. */
+const codexInfoSchema = z.looseObject({
+  threadStatus: z.looseObject({ type: z.string() }).nullish().catch(null),
+  error: z
+    .looseObject({ message: z.string(), additionalDetails: z.string().nullish() })
+    .nullish()
+    .catch(null),
+});
+
 const updateSchema = z.discriminatedUnion('sessionUpdate', [
   z.looseObject({ sessionUpdate: z.literal('agent_message_chunk'), content: z.unknown() }),
   acpCallSchema.extend({ sessionUpdate: z.literal('tool_call') }),
@@ -30,6 +39,15 @@ const updateSchema = z.discriminatedUnion('sessionUpdate', [
   z.looseObject({
     sessionUpdate: z.literal('plan'),
     entries: z.array(z.looseObject({ content: z.string(), status: z.string() })),
+  }),
+  z.looseObject({
+    sessionUpdate: z.literal('session_info_update'),
+    _meta: z
+      .looseObject({
+        codex: codexInfoSchema.nullish().catch(null),
+      })
+      .nullish()
+      .catch(null),
   }),
   z.looseObject({
     sessionUpdate: z.literal('usage_update'),
@@ -98,23 +116,38 @@ export interface UpdateReader {
   /** Parameters of `session/update`; unknown ones are ignored. */
   take(params: unknown): void;
   lastMessage(): string;
+  /** The words of the provider's error that ended the turn, or null. */
+  providerError(): string | null;
   /** The kind of a tool call that has begun and not ended; null for others. */
   kindOf(callId: string): string | null;
 }
 
-/** Reads the updates of one session as events. `onMade`: a call was made. */
-export const createUpdateReader = (
-  onEvent: (event: AssistantEvent) => void,
-  onMade: (callId: string, tool: string) => void,
-): UpdateReader => {
+/** Some agents end a turn as done whose whole message is an error: `Error: 429 Too many requests`. */
+const errorMessage = /^(?:API )?Error: (?=[45]\d\d\b)/;
+
+export interface UpdatePorts {
+  readonly onEvent: (event: AssistantEvent) => void;
+  /** A call was made. */
+  readonly onMade: (callId: string, tool: string) => void;
+  /** How the last piece of a turn begins that is an error of the provider; null: no such piece. */
+  readonly errorPiece: RegExp | null;
+}
+
+/** Reads the updates of one session as events. */
+export const createUpdateReader = ({ onEvent, onMade, errorPiece }: UpdatePorts): UpdateReader => {
   const open = new Map<string, AcpToolCall>();
   const ended = new Set<string>();
   let message = '';
   let isNewMessage = true;
+  let lastPiece = '';
   let plan = '';
+  /** The error of a turn of codex that failed; an empty one has no words. */
+  let threadError: string | null = null;
+  let lastError = '';
 
   const begin = (call: AcpToolCall): void => {
     isNewMessage = true;
+    lastPiece = '';
     onEvent({
       type: 'tool_started',
       callId: call.toolCallId,
@@ -148,7 +181,18 @@ export const createUpdateReader = (
   const takeText = (text: string): void => {
     message = ((isNewMessage ? '' : message) + text).slice(-longestUpdateText);
     isNewMessage = false;
+    lastPiece = text;
     onEvent({ type: 'text', text });
+  };
+  const takeInfo = ({ threadStatus, error }: z.infer<typeof codexInfoSchema>): void => {
+    if (error != null) lastError = error.additionalDetails ?? error.message;
+    if (threadStatus == null) return;
+    threadError = threadStatus.type === 'systemError' ? lastError : null;
+    // The words of the error follow as a message.
+    if (threadError !== null) {
+      isNewMessage = true;
+      message = '';
+    }
   };
 
   return {
@@ -166,12 +210,20 @@ export const createUpdateReader = (
           plan = text;
           return;
         }
+        case 'session_info_update':
+          return takeInfo(update._meta?.codex ?? {});
         case 'usage_update':
           if (update.cost?.currency === 'USD')
             onEvent({ type: 'cost_so_far', usd: update.cost.amount, inputTokens: null });
       }
     },
     lastMessage: () => message,
+    providerError: () => {
+      if (threadError !== null) return message.trim() || threadError || 'it gave no reason';
+      if (errorPiece?.test(lastPiece) === true) return lastPiece.replace(errorPiece, '').trim();
+      const text = message.trim();
+      return errorMessage.test(text) ? text.replace(errorMessage, '') : null;
+    },
     kindOf: (callId) => open.get(callId)?.kind ?? null,
   };
 };
