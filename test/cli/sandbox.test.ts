@@ -1,8 +1,9 @@
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createBubblewrap } from '../../src/actors/sandbox/bubblewrap.ts';
 import { openProject } from '../support/cli.ts';
+import { noSandbox, testUnless } from '../support/needs.ts';
 
 const { ok } = createBubblewrap({ readPaths: [], network: false }).check();
 
@@ -56,7 +57,6 @@ test('doctor --sandbox prints each probe, and says so where there is no sandbox'
 
 test('nothing in the project can turn the sandbox off', async () => {
   const project = openProject({ api: { backend: 'scripted' }, sandbox: { mode: 'auto' } });
-  const { writeFileSync, mkdirSync } = await import('node:fs');
   for (const folder of ['configs', '.agent', '.beads'])
     mkdirSync(join(project.root, folder), { recursive: true });
   for (const path of ['configs/agent-server.json', '.agent/config.json', '.beads/config.json'])
@@ -68,6 +68,8 @@ test('nothing in the project can turn the sandbox off', async () => {
   expect(JSON.parse(out).config.sandbox).toEqual({
     mode: 'auto',
     assistants: 'on',
+    home: 'empty',
+    home_paths: [],
     network: false,
     allow_task_network: false,
     memory_mb: 4_096,
@@ -81,6 +83,12 @@ test.each([
   { netwrk: true },
   { memory_mb: 64 },
   { memory_mb: -1 },
+  { home: 'all' },
+  { home_paths: ['/etc'] },
+  { home_paths: ['../other'] },
+  { home_paths: ['.'] },
+  { home_paths: ['~/'] },
+  { home_paths: ['.config/agent-task-server'] },
 ])('%j is refused by name', async (sandbox) => {
   const { agent } = openProject({ sandbox });
 
@@ -89,6 +97,33 @@ test.each([
     err: expect.stringContaining('sandbox'),
   });
 });
+
+testUnless(noSandbox)(
+  'a program of api.command gets copies of home_paths, without the files of the server',
+  async () => {
+    const project = openProject();
+    const look = 'cd ~; find . -type f | sort; echo x > .tool/settings';
+    const config = {
+      api: { backend: 'command', command: ['/bin/sh', '-c', look] },
+      sandbox: { mode: 'auto', home: 'copy', home_paths: ['.tool', '~/.config'] },
+      providers: { openrouter: { key_file: join(project.env.HOME, '.tool/key') } },
+    };
+    const others = ['.config/a', '.config/agent-task-server/x', '.netrc'];
+    for (const file of ['.tool/settings', '.tool/key', ...others]) {
+      mkdirSync(join(project.env.HOME, file, '..'), { recursive: true });
+      writeFileSync(join(project.env.HOME, file), file, { mode: 0o600 });
+    }
+    writeFileSync(project.configFile, JSON.stringify(config));
+    const id = (await project.agent('create', 'look')).out.trim();
+
+    const ended = await project.agent('engineer', id);
+    const { result } = JSON.parse((await project.agent('show', id, '--json')).out);
+
+    expect(ended).toMatchObject({ code: 0 });
+    expect(result.trim().split('\n')).toEqual(['./.config/a', './.tool/settings']);
+    expect(readFileSync(join(project.env.HOME, '.tool/settings'), 'utf8')).toBe('.tool/settings');
+  },
+);
 
 test('--network is refused unless the configuration allows it', async () => {
   const project = openProject({ api: { backend: 'scripted' } });

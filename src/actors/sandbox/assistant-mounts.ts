@@ -46,9 +46,13 @@ const folderMounts = (
   ];
 };
 
-/** The assistant's home: empty but for its own files. */
-export const homeMounts = ({ home, folders, files }: AssistantNeeds, root: string): string[] => [
-  ...(home === sep ? [] : tmpfsMount(home)),
+/** The assistant's home: empty but for its own files, and for those that `copied` holds. */
+export const homeMounts = (
+  { home, folders, files }: AssistantNeeds,
+  root: string,
+  copied: string | null,
+): string[] => [
+  ...(home === sep ? [] : copied === null ? tmpfsMount(home) : ['--bind', copied, home]),
   ...folders.flatMap((folder) => folderMounts(root, folder)),
   ...files.filter((file) => pathKind(file) === 'file').flatMap((file) => ['--ro-bind', file, file]),
 ];

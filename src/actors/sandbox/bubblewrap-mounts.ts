@@ -114,20 +114,26 @@ const procMounts = (makesOwnSandbox: boolean): string[] =>
 const assistantMounts = (
   { assistant, argv: [program], root }: SandboxRequest,
   temporary: string,
+  copiedHome: string | null,
 ): string[] =>
   assistant === undefined
     ? []
     : [
-        ...homeMounts(assistant, root),
+        ...homeMounts(assistant, root, copiedHome),
         ...readOnlyMounts(programPaths(program, [assistant.home, temporary, root])),
       ];
+
+export interface MountSources {
+  readonly temporary: string;
+  readonly readPaths: readonly string[];
+  readonly settings: SystemSettings;
+  readonly copiedHome: string | null;
+}
 
 /** The arguments of bwrap for everything that a command sees. @throws a system error */
 export const allMounts = (
   wanted: SandboxRequest,
-  temporary: string,
-  readPaths: readonly string[],
-  settings: SystemSettings,
+  { temporary, readPaths, settings, copiedHome }: MountSources,
 ): string[] => {
   const { readable, env, assistant } = wanted;
   const others = [
@@ -136,7 +142,7 @@ export const allMounts = (
     ...['--size', String(sharedBytes), '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
     ...procMounts(assistant?.makesOwnSandbox === true),
     ...['--size', String(temporaryBytes), '--tmpfs', temporary, '--dir', `${temporary}/home`],
-    ...assistantMounts(wanted, temporary),
+    ...assistantMounts(wanted, temporary, copiedHome),
     ...readOnlyMounts(programFolders(env['PATH'] ?? '')),
     ...readOnlyMounts(readPaths),
     ...readOnlyMounts(readable),

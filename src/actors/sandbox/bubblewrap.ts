@@ -13,6 +13,7 @@ import {
   systemFolders,
   systemLinks,
 } from './bubblewrap-mounts.ts';
+import { type CopiedHome, createHomeCopies } from './home-copy.ts';
 import type { Network, OpenEgress, Sandbox, SandboxRequest } from './port.ts';
 import { nothingQuarantined } from './quarantine.ts';
 import { seccompFilter } from './seccomp.ts';
@@ -123,6 +124,8 @@ export interface BubblewrapOptions {
   readonly folders?: SharedFolders;
   /** Holds copies of the system's settings; absent: a temporary one. */
   readonly settingsFolder?: string;
+  /** Holds the copies of home folders of assistants, and nothing else; absent: a temporary one. */
+  readonly homesFolder?: string;
   readonly bwrap?: string;
   readonly temporary?: string;
 }
@@ -258,6 +261,9 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
   const systemSettings = createSystemSettings(
     options.settingsFolder ?? join(tmpdir(), `agent-etc-${randomUUID()}`),
   );
+  const copyHome = createHomeCopies(
+    options.homesFolder ?? join(tmpdir(), `agent-homes-${randomUUID()}`),
+  );
   let tried: ReturnType<typeof tryBubblewrap> | null = null;
   const check = () => {
     // A failure may be repaired while we run; a success stays.
@@ -290,11 +296,16 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
       const unixSockets = wanted.network !== true && !reachesSocketsOfOthers(wanted, readPaths);
       const filter = seccompFilter({ unixSockets, makesOwnSandbox });
       let egress = noEgress;
+      let copied: CopiedHome | null = null;
       let mounts: readonly string[] = [];
       try {
-        mounts = allMounts(wanted, temporary, readPaths, systemSettings);
+        if (assistant?.copies !== undefined)
+          copied = await copyHome(assistant.home, assistant.copies);
+        const copiedHome = copied?.folder ?? null;
+        mounts = allMounts(wanted, { temporary, readPaths, settings: systemSettings, copiedHome });
         egress = await openNetwork(wanted.network, bwrap);
       } catch (error) {
+        copied?.remove();
         return { refusal: messageOf(error) };
       }
       const ownFolder = `${temporary}/own`;
@@ -322,6 +333,7 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
       // A NUL would begin a setting of its own.
       if (settings.some((word) => word.includes('\0'))) {
         egress.release();
+        copied?.remove();
         return { refusal: 'a path or variable of the command holds a NUL byte' };
       }
       const held = serverIsRoot ? limitProcesses(resourceLimits.nproc) : null;
@@ -336,6 +348,7 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
         release: () => {
           held?.release();
           egress.release();
+          copied?.remove();
         },
         cwd: '/',
         // Every user of the machine can read a command line, and a variable may be a key.

@@ -1,3 +1,4 @@
+import type { HomeCopy } from './home-copy.ts';
 import type { SharedFolders } from './shared-folder.ts';
 
 export interface OwnFolder {
@@ -20,6 +21,8 @@ export interface OwnFolder {
 export interface AssistantNeeds {
   /** Absolute. Empty inside, but for the folders and files named here. */
   readonly home: string;
+  /** Copies in its home, which it may change; absent: none. */
+  readonly copies?: HomeCopy;
   readonly folders: readonly OwnFolder[];
   readonly files: readonly string[];
   /**

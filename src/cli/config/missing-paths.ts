@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { configFolder, type LoadedConfig } from './config.ts';
+import { homeOf } from './places/home.ts';
 
 /** The paths in a configuration where nothing is, in sentences. */
 export const missingPaths = (loaded: LoadedConfig): readonly string[] => {
@@ -11,6 +12,10 @@ export const missingPaths = (loaded: LoadedConfig): readonly string[] => {
     ['api.claude_path', api.claude_path],
     ['tracker.bd_path', tracker.bd_path],
     ...sandbox.read_paths.map((path) => ['sandbox.read_paths', path] as const),
+    ...sandbox.home_paths.map(
+      (path) =>
+        ['sandbox.home_paths', join(homeOf(process.env), path.replace(/^~\//, ''))] as const,
+    ),
   ];
   return named.flatMap(([key, path]) => {
     const place = path === undefined ? null : resolve(configFolder(loaded), path);

@@ -26,6 +26,7 @@ export const sandboxFor = (
   const sandbox = createBubblewrap({
     ...{ readPaths: read_paths, network, memoryBytes, folders },
     settingsFolder: stateFiles(project.stateDir).etc,
+    homesFolder: stateFiles(project.stateDir).homes,
   });
   const { ok, detail } = sandbox.check();
   if (mode === 'required' && !ok) throw new ConfigError(`sandbox.mode is required, but ${detail}`);

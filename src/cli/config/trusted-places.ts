@@ -6,7 +6,8 @@ import { ownRoleFiles } from '../roles/own-role.ts';
 import { keptKeysFile } from '../server/secrets/kept-keys.ts';
 import { configFolder, type LoadedConfig } from './config.ts';
 import { ConfigError } from './config-error.ts';
-import { type Project, taskFiles } from './places/project.ts';
+import { configFolderOf } from './places/home.ts';
+import { type Project, stateFolders, taskFiles } from './places/project.ts';
 import { liesIn, repositoryTop } from './places/project-root.ts';
 import { storeFor } from './store.ts';
 
@@ -134,6 +135,19 @@ const trustedPlaces = (
     ...Object.values(forEachRole((role) => ownRoleFiles(loaded, role))).flat(),
     ...one('api.script', api.script && resolve(configFolder(loaded), api.script)),
   ];
+};
+
+/** The server's own files and folders, as written and behind their links: no agent gets a copy. */
+export const serverPlaces = (
+  loaded: LoadedConfig,
+  project: Project,
+  env: NodeJS.ProcessEnv,
+): readonly string[] => {
+  const { own, shared } = stateFolders(env);
+  const places = trustedPlaces(loaded, project, env);
+  // The programs of assistants may read their own arguments.
+  const ours = places.filter(({ key }) => !/^api\.(acp\.)?command$/.test(key));
+  return [...pathsOf(ours), ...[configFolderOf(env), shared, ...own, project.stateDir]];
 };
 
 const whyChanged = ({ workspace }: LoadedConfig['config']): string | null => {

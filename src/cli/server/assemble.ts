@@ -21,7 +21,11 @@ import { keySources, withChosenModel } from '../config/providers.ts';
 import { modelChoice, type ResolvedSettings, resolveSettings } from '../config/settings.ts';
 import type { StoreChoice } from '../config/store.ts';
 import { trackerFor } from '../config/tracker.ts';
-import { requireTrustedOutside, type TrustedPlace } from '../config/trusted-places.ts';
+import {
+  requireTrustedOutside,
+  serverPlaces,
+  type TrustedPlace,
+} from '../config/trusted-places.ts';
 import type { Outputs } from '../output/io.ts';
 import { version } from '../version.ts';
 import { workflowConfigs, workflowFinder } from '../workflows/find-workflow.ts';
@@ -134,7 +138,11 @@ export const takeFrom =
       trusted: requireTrustedOutside(loaded, project, surroundings.env),
       resolved: resolveSettings(loaded, project.root),
       selectModel: modelsFor(loaded, variables, () => defaultProvider),
-      assistants: assistantsFor(loaded.config, surroundings),
+      assistants: assistantsFor(
+        loaded.config,
+        surroundings,
+        serverPlaces(loaded, project, surroundings.env),
+      ),
       secrets: secretsIn(loaded.config, surroundings.credentials, surroundings.env),
     };
   };

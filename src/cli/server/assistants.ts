@@ -8,6 +8,7 @@ import {
 import { createClaude } from '../../actors/assistants/claude.ts';
 import { createCodex } from '../../actors/assistants/codex.ts';
 import { createCommandAssistant } from '../../actors/assistants/command.ts';
+import type { Assistant } from '../../actors/assistants/port.ts';
 import { mcpSecrets } from '../config/mcp-servers.ts';
 import { keyVariables, providerSecrets } from '../config/providers.ts';
 import type { Config } from '../config/schema/config-schema.ts';
@@ -70,10 +71,21 @@ const candidatesOf = ({
     : ['codex', 'claude'];
 };
 
+/** `never`: what no assistant gets a copy of. */
 export const assistantsFor = (
   { api, sandbox }: Config,
   { credentials, environment, env }: ServerEnvironment,
+  never: readonly string[] = [],
 ): Assistants => {
+  const named = sandbox.home === 'copy' ? sandbox.home_paths : [];
+  const paths = named.map((path) => path.replace(/^~\//, ''));
+  const withHome = (assistant: Assistant): Assistant =>
+    paths.length === 0
+      ? assistant
+      : {
+          ...assistant,
+          needs: (of) => ({ ...assistant.needs(of), copies: { paths, never } }),
+        };
   const passedVariables = api.pass_environment.filter(
     (name) => !name.startsWith('AGENT_') && !name.startsWith('ATS_'),
   );
@@ -85,8 +97,8 @@ export const assistantsFor = (
   return createAssistants({
     codex: createCodex({ ...at(api.codex_path), args: api.codex_args }),
     claude: createClaude({ ...at(api.claude_path), args: api.claude_args }),
-    command: program === undefined ? null : createCommandAssistant([program, ...args]),
-    acp: agent === undefined ? null : createAcp([agent, ...agentArgs]),
+    command: program === undefined ? null : withHome(createCommandAssistant([program, ...args])),
+    acp: agent === undefined ? null : withHome(createAcp([agent, ...agentArgs])),
     candidates: candidatesOf({ api, sandbox }),
     environment,
     secrets: { ...credentials, ...Object.fromEntries(more) },

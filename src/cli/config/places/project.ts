@@ -85,6 +85,8 @@ export const stateFiles = (stateDir: string) => ({
   quarantine: join(stateDir, 'quarantine'),
   /** Copies of the system's settings that commands see. */
   etc: join(stateDir, 'etc'),
+  /** Copies of home folders of assistants. */
+  homes: join(stateDir, 'homes'),
   /** The content of the project folder before the command that runs there. */
   commands: join(stateDir, 'commands'),
   /** The beginning of the names of files that belong to tables on another machine. */

@@ -9,6 +9,7 @@ import { approvedTool, backend, limitKeys, roleSection, usd } from '../../roles/
 import {
   absolutePath,
   extraArguments,
+  homePath,
   httpUrl,
   isInsideProject,
   networkAccess,
@@ -331,6 +332,19 @@ export const configSections = z.strictObject({
         .default('on')
         .describe(
           'on: codex, claude and the command of api.command run in the sandbox, too; off: they run as you',
+        ),
+      home: z
+        .enum(['empty', 'copy'])
+        .default('empty')
+        .describe(
+          'the home folder of the programs of api.command and api.acp.command in the sandbox: empty but for their own files; copy: with copies of home_paths, made at each start, which they may change and which end with them',
+        ),
+      home_paths: z
+        .array(homePath)
+        .max(50)
+        .default([])
+        .describe(
+          'for home: copy, such as .gemini: paths below your home folder, 64 MiB and 10000 files in all. Links are not followed. Left out unless they are named: .ssh, .gnupg, .aws and such; always: files of this server',
         ),
       network: networkAccess
         .default(false)

@@ -85,6 +85,22 @@ export const price = z.strictObject({
 });
 
 export const absolutePath = z.string().refine(isAbsolute, 'must be an absolute path');
+/** `~/` may begin it. */
+export const homePath = z
+  .string()
+  .max(4_000)
+  .refine(
+    (path) =>
+      path
+        .replace(/^~\//, '')
+        .split('/')
+        .every((part) => !['', '.', '..', '~'].includes(part)),
+    'must be a path below your home folder, such as .gemini',
+  )
+  .refine(
+    (path) => !path.split('/').includes('agent-task-server'),
+    'must not be a folder of this server, which no agent may read',
+  );
 export const extraArguments = z.array(z.string().max(4_000)).max(50).default([]);
 
 const hostProblem =
