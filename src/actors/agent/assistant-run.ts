@@ -15,6 +15,7 @@ import { limitEndIn, usageLimitIn } from '../assistants/usage-limit.ts';
 import { createUsageMeter } from '../assistants/usage-meter.ts';
 import { relativeInside } from '../files/link-places.ts';
 import type { EventType } from '../journal/event-types.ts';
+import { plainText } from '../process/plain-text.ts';
 import { createTextGatherer } from '../process/text-gatherer.ts';
 import { giveUpReason } from './assistant-prompt.ts';
 import type { EndedRun } from './live-runs.ts';
@@ -39,7 +40,7 @@ const failedOutcome = (message: string, more: Partial<Failure> = {}): RunOutcome
 });
 
 const outcomeFromText = (name: string, text: string, artifacts: readonly string[]): RunOutcome => {
-  const summary = text.trim().slice(-maxSummaryLength);
+  const summary = plainText(text).trim().slice(-maxSummaryLength);
   if (summary === '')
     return failedOutcome(`${name} ended without a result`, { facts: { no_result: true } });
   const reason = giveUpReason(summary);

@@ -1,4 +1,5 @@
 import { isJsonObject, parseJson } from '../../machines/json.ts';
+import { plainText } from '../process/plain-text.ts';
 
 const longestSentence = 500;
 /** Longer JSON is not parsed. */
@@ -62,8 +63,7 @@ const withoutJson = (text: string, depth: number): string => {
  * within JSON. @returns at most 500 characters
  */
 export const errorSentence = (message: string): string => {
-  const text = withoutJson(message, 0)
-    .slice(0, longestJson)
+  const text = plainText(withoutJson(message, 0).slice(0, longestJson))
     .replace(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069\s]+/gu, ' ')
     .trim();
   return text.length <= longestSentence ? text : `${text.slice(0, longestSentence - 1)}…`;

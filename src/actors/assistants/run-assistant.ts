@@ -6,6 +6,7 @@ import { dayMs } from '../../machines/milliseconds.ts';
 import type { HandedServer } from '../mcp/port.ts';
 import { createHeadTailBuffer } from '../process/head-tail-buffer.ts';
 import { createLineSplitter, maxEventLine } from '../process/line-splitter.ts';
+import { plainText } from '../process/plain-text.ts';
 import type { CommandResult } from '../process/run-command.ts';
 import type { Network, Sandbox } from '../sandbox/port.ts';
 import { runSandboxed, type SandboxedResult } from '../sandbox/run-sandboxed.ts';
@@ -292,8 +293,8 @@ const runWith = async (promptFile: string, run: AssistantRun): Promise<RunEnd> =
     leftProcesses,
     quarantined,
     quarantine,
-    stdout: stdout.read().text,
-    stderr: errors,
+    stdout: plainText(stdout.read().text),
+    stderr: plainText(errors),
   };
 };
 

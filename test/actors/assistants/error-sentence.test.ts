@@ -12,6 +12,8 @@ test.each([
     'unexpected status 401 Unauthorized: {"error":{"message":"Incorrect API key provided: sk-x.","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}, url: https://api.example.com/v1/responses',
     'unexpected status 401 Unauthorized: Incorrect API key provided: sk-x., url: https://api.example.com/v1/responses',
   ],
+  ['colours', '\u001b[1;31mError:\u001b[0m no such model', 'Error: no such model'],
+  ['colours in JSON', '{"detail":"\\u001b[31mno such model\\u001b[0m"}', 'no such model'],
   ['codex, a detail', '{"detail":"Unsupported parameter"}', 'Unsupported parameter'],
   [
     'claude',

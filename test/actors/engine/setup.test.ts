@@ -106,7 +106,8 @@ test('the setup runs in a new worktree before the model is called', {
 });
 
 test('a setup that fails ends the attempt before a token is spent, and says why', async () => {
-  const running = await start(project(), setupOf({ commands: ['echo no registry; exit 3'] }));
+  const coloured = "printf '\\033[31mno registry\\033[0m\\n'; exit 3";
+  const running = await start(project(), setupOf({ commands: [coloured] }));
 
   const { id, task } = await runOne(running);
 
@@ -116,7 +117,7 @@ test('a setup that fails ends the attempt before a token is spent, and says why'
     message: expect.stringMatching(
       /exit code 3; it ran without the network: workspace\.setup\.net/,
     ),
-    facts: { exit_code: 3, output: expect.stringContaining('no registry') },
+    facts: { exit_code: 3, output: 'no registry' },
   });
   expect(entriesOf(running, id).map(({ type }) => type)).not.toContain('api_call_start');
 });

@@ -346,19 +346,20 @@ test('a command that must pass keeps the task from completing', async () => {
     role: 'engineer',
     options: { verify: ['true', 'test -d .'] },
   });
+  const failing = "printf 'it is \\033[1;31mbroken\\033[0m'; exit 3";
   await running.service.execute({
     task: bad,
     role: 'engineer',
-    options: { verify: ['true', 'echo broken; exit 3'] },
+    options: { verify: ['true', failing] },
   });
 
   expect((await untilStatus(running, good, 'complete')).status).toBe('complete');
   expect((await untilStatus(running, bad, 'failed')).error).toMatchObject({
     code: 'verify_failed',
     facts: {
-      command: 'echo broken; exit 3',
+      command: failing,
       exit_code: 3,
-      output: expect.stringContaining('broken'),
+      output: 'it is broken',
     },
   });
 });

@@ -115,7 +115,7 @@ const plays = {
     await forever();
   },
   breaks: async () => {
-    process.stderr.write('something\nthe last words\n');
+    process.stderr.write('\x1b[31msomething\x1b[0m\n\x1b]0;title\x07the last words\n');
     process.exitCode = 3;
   },
   split: async (wire) => {

@@ -2,6 +2,7 @@ import { lastLines } from '../../../machines/last-lines.ts';
 import { type AttemptInput, type Failure, failureOf } from '../../../machines/task.ts';
 import type { EventType } from '../../journal/event-types.ts';
 import type { NetworkAccess } from '../../network/access.ts';
+import { plainText } from '../../process/plain-text.ts';
 import type { Network, Sandbox } from '../../sandbox/port.ts';
 import { runSandboxed } from '../../sandbox/run-sandboxed.ts';
 import type { CommandFolder, OpenWorkspace, Workspace } from '../../workspace/port.ts';
@@ -122,7 +123,7 @@ const setupCommandOf =
     const why = timedOut
       ? `did not end within ${setup.timeoutMs / 1_000} s (${words.limit})`
       : `ended with exit code ${exitCode}`;
-    const output = lastLines(result.output.slice(-shownBytes));
+    const output = lastLines(plainText(result.output.slice(-shownBytes)));
     const facts = { exit_code: exitCode, output };
     log(`${words.log} failed: ${command} ${why}`, { level: 'warn', ...facts, ...duration });
     const advice = timedOut ? '' : networkAdvice(setup.network, trust);

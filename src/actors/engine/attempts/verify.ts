@@ -2,6 +2,7 @@ import { failingLines } from '../../../machines/last-lines.ts';
 import { someOf } from '../../../machines/plural.ts';
 import type { AttemptInput, Failure } from '../../../machines/task.ts';
 import type { EventType } from '../../journal/event-types.ts';
+import { plainText } from '../../process/plain-text.ts';
 import type { Network, Sandbox } from '../../sandbox/port.ts';
 import { runSandboxed } from '../../sandbox/run-sandboxed.ts';
 import type { CommandFolder, OpenWorkspace, Workspace } from '../../workspace/port.ts';
@@ -29,10 +30,12 @@ const [errorLines, loggedLines] = [40, 400];
 const longestLine = 200;
 
 /** A part of an output that is long: what failed first, and the end. */
-const keptOutput = (output: string, lines: number): string =>
-  output.length <= wholeOutput
-    ? output
-    : failingLines(output.replace(new RegExp(`(.{${longestLine}}).+`, 'g'), '$1…'), lines);
+const keptOutput = (output: string, lines: number): string => {
+  const text = plainText(output);
+  return text.length <= wholeOutput
+    ? text
+    : failingLines(text.replace(new RegExp(`(.{${longestLine}}).+`, 'g'), '$1…'), lines);
+};
 
 const failureOfRefused = (command: string, refusal: string): Failure => ({
   code: 'verify_failed',
