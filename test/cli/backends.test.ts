@@ -1,4 +1,4 @@
-import { readFileSync, symlinkSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { fakeProgram, runsIn } from '../support/assistants.ts';
@@ -268,4 +268,34 @@ test('opencode by its name: it gets its arguments and settings, asks, and a pers
   expect(only?.argv).toEqual(['acp']);
   expect(only?.env).toMatchObject({ OPENCODE_API_KEY: 'of-opencode', OPENCODE_PURE: '1' });
   expect(Object.keys(only?.env ?? {})).not.toContain('GH_TOKEN');
+});
+
+test.each<[object, object, RegExp]>([
+  [
+    {},
+    {},
+    /reads and edits the workspace, and runs no command; to allow more, for instance: agent/,
+  ],
+  [
+    { claude_args: ['--allowedTools', 'Bash(npm test:*),Grep', 'Bash(git log:*)', '--verbose'] },
+    { permissions: { allow: ['WebFetch'] } },
+    /may use Bash\(npm test:\*\), Grep, Bash\(git log:\*\), WebFetch; to allow more/,
+  ],
+  [
+    { claude_args: ['--dangerously-skip-permissions', '--disallowed-tools=WebFetch'] },
+    {},
+    /uses every tool, by api\.claude_args, without WebFetch$/m,
+  ],
+])('doctor says which tools claude may use: %j, %j', async (api, settings, expected) => {
+  const project = openProject({ api: { backend: 'claude', ...api } });
+  mkdirSync(join(project.env.HOME, '.claude'));
+  writeFileSync(join(project.env.HOME, '.claude/settings.json'), JSON.stringify(settings));
+
+  const { out } = await project.agentWith(
+    { PATH: pathWith('claude'), CLAUDE_CONFIG_DIR: undefined },
+    'doctor',
+  );
+
+  expect(out).toMatch(/ok +claude +/);
+  expect(out).toMatch(expected);
 });

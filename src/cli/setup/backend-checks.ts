@@ -15,6 +15,7 @@ import { isWholePrice, pricesFrom } from '../config/settings.ts';
 import { assistantsFor, takeCredentials } from '../server/assistants.ts';
 import { modelNote, modelsFor } from '../server/models.ts';
 import { keptKeysFile, requireKeptKeys } from '../server/secrets/kept-keys.ts';
+import { claudeToolsText } from './claude-tools.ts';
 
 export interface Check {
   readonly check: string;
@@ -96,6 +97,8 @@ export const backendChecks = async (
   );
   if (assistant === undefined) paid.add(config.api.provider_model);
   paid.delete('scripted');
+  const usesClaude =
+    assistant === 'claude' || Object.values(config.roles).some((own) => own?.backend === 'claude');
   const status = scripted ? 'note' : ok ? 'ok' : 'problem';
   return [
     { check: 'model', status, detail: `${detail.replace(/^none: /, '')}${why}` },
@@ -103,6 +106,15 @@ export const backendChecks = async (
       ? [{ check: 'model', status: 'note' as const, detail: chosen.choice }]
       : []),
     ...roleChecks(config, assistants),
+    ...(usesClaude
+      ? [
+          {
+            check: 'claude',
+            status: 'ok' as const,
+            detail: claudeToolsText(config, { ...environment, ...credentials }),
+          },
+        ]
+      : []),
     ...(scripted ? [] : priceChecks(chosen, paid)),
   ];
 };
