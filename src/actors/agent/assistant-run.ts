@@ -300,7 +300,11 @@ export const observeRun = (
   const emit = (type: EventType, data: unknown): void => ports.emit(attempt, type, data);
   const warn = (message: string): void => emit('log', { level: 'warn', message });
   const frames = createAssistantFrames({ root, round, emit, now: ports.now });
-  const costOf = (used: TokensUsed): number | null => ports.costOf(model, used);
+  let toldModel: string | null = null;
+  let isOver = false;
+  // Its own account of the cost comes with its result: one that was cut is estimated, at its end.
+  const costOf = (used: TokensUsed): number | null =>
+    ports.costOf(model ?? (isOver ? toldModel : null), used);
   const meter = createUsageMeter({ before, costOf });
   const result = createResultReader(assistant, ports.now);
   const key = attemptKey(attempt.taskId, attempt.attempt);
@@ -309,7 +313,7 @@ export const observeRun = (
   const takeSpent = (): Spent => {
     const taken = meter.take();
     const spent = tellsTokens ? taken : { ...taken, tokensUnknown: true as const };
-    if (spent.modelCalls + spent.inputTokens + spent.outputTokens > 0)
+    if (spent.modelCalls + spent.inputTokens + spent.outputTokens + (spent.costUsd ?? 0) > 0)
       emit('usage', {
         ...{ assistant: assistant.label, ...usageFrame(spent) },
         run: attempt.options.run?.id,
@@ -324,6 +328,7 @@ export const observeRun = (
         tellsTokens = false;
         emit('log', untoldTokens(assistant));
       }
+      if (event.type === 'model') toldModel = event.name;
       frames.show(event);
       meter.add(event);
       result.add(event);
@@ -332,6 +337,7 @@ export const observeRun = (
         ports.report(key, { type: 'assistant.reported', spent: takeSpent() });
     },
     end: (end: RunEnd): EndedRun => {
+      isOver = true;
       frames.end();
       if (end.leftProcesses) warn('the assistant left processes behind; they were ended');
       if (end.quarantined.length > 0) {

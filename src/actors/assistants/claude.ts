@@ -75,6 +75,7 @@ const claudeLineSchema = z.discriminatedUnion('type', [
     type: z.literal('system'),
     subtype: z.string(),
     session_id: sessionIdSchema.optional(),
+    model: z.string().max(200).optional().catch(undefined),
   }),
   assistantSchema,
   z.looseObject({ type: z.literal('user'), message: z.looseObject({ content: z.unknown() }) }),
@@ -196,9 +197,13 @@ const resultEvents = (line: z.infer<typeof claudeResultSchema>): readonly Assist
 const claudeEvents = (line: z.infer<typeof claudeLineSchema>): readonly AssistantEvent[] => {
   switch (line.type) {
     case 'system':
-      return line.subtype === 'init' && line.session_id !== undefined
-        ? [{ type: 'session', id: line.session_id }]
-        : [];
+      if (line.subtype !== 'init') return [];
+      return [
+        ...(line.session_id === undefined
+          ? []
+          : [{ type: 'session' as const, id: line.session_id }]),
+        ...(line.model === undefined ? [] : [{ type: 'model' as const, name: line.model }]),
+      ];
     case 'assistant':
       return messageEvents(line);
     case 'user':

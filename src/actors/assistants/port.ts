@@ -10,6 +10,8 @@ export const noTokens: TokensUsed = { inputTokens: 0, outputTokens: 0, cachedTok
 
 export type AssistantEvent =
   | { readonly type: 'session'; readonly id: string }
+  /** The model that it works with. */
+  | { readonly type: 'model'; readonly name: string }
   | { readonly type: 'text'; readonly text: string }
   | {
       readonly type: 'tool_started';

@@ -321,6 +321,27 @@ test('the usage of codex before a cancel during a tool call is counted', async (
   });
 });
 
+test('a run of claude that is cut costs what its tokens cost by the list', async () => {
+  const secrets = { FAKE_CLAUDE_MODEL: 'claude-sonnet-4-5' };
+  const assistants = fakeAssistants({ secrets, passedVariables: Object.keys(secrets) });
+  const { running, id } = await run('claude', 'hangs_in_a_tool', { assistants });
+  await vi.waitFor(async () =>
+    expect((await running.service.status(id)).usage.input_tokens).toBe(100),
+  );
+  const costs = () =>
+    running.store
+      .read({ taskId: id, after: 0, limit: 1_000 })
+      .filter(({ type }) => type === 'usage')
+      .map(({ data }) => JSON.parse(data).cost_usd ?? 0);
+  expect(costs()).toEqual([0]);
+
+  await running.service.cancel(id, null);
+  await untilStatus(running, id, 'cancelled');
+
+  // 80 tokens at 3 USD for a million, 10 read at 0.3, 10 written at 3.75; one out at 15.
+  expect(costs()).toEqual([0, expect.closeTo(0.000_295_5, 8)]);
+});
+
 test('the usage of codex before it became silent is counted', { tags: ['slow'] }, async () => {
   const assistants = fakeAssistants({ secrets: { CODEX_HOME: temporaryFolder() } });
   const { running, id } = await run('codex', 'hangs_in_a_tool', {

@@ -49,7 +49,8 @@ const wire = {
   },
   session: (id) => {
     session = id;
-    return [{ type: 'system', subtype: 'init', session_id: id, tools: ['Bash', 'Write'] }];
+    const model = process.env.FAKE_CLAUDE_MODEL;
+    return [{ type: 'system', subtype: 'init', session_id: id, model, tools: ['Bash', 'Write'] }];
   },
   turn: ({ text, tool, wrote }) => {
     calls += 1;
