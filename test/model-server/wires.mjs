@@ -102,8 +102,29 @@ const lastResponse = (finish, usage) => {
   });
 };
 
+/**
+ * What responses refuse about the items of a request.
+ * @param {readonly { type?: string, call_id?: string }[]} items
+ */
+const refusedItems = (items) => {
+  const idsOf = (/** @type {string} */ type) =>
+    items.flatMap((item) => (item.type === type ? [item.call_id] : []));
+  const [called, answered] = [idsOf('function_call'), idsOf('function_call_output')];
+  const lost = answered.find((id) => !called.includes(id));
+  const open = called.find((id) => !answered.includes(id));
+  if (lost !== undefined)
+    return `No tool call found for function call output with call_id ${lost}.`;
+  return open === undefined ? null : `No tool output found for function call ${open}.`;
+};
+
 /** @type {Wire} */
 const responses = {
+  refuses: ({ body: { input } }) => {
+    const message = Array.isArray(input) ? refusedItems(input) : null;
+    return message === null
+      ? null
+      : { status: 400, body: { error: { message, type: 'invalid_request_error', code: null } } };
+  },
   frames: ({ text = '', calls = [], usage = counted, finish = 'stop', thought }) => {
     const textAt = thought === undefined ? 0 : 1;
     const callFrames = calls.flatMap((call, place) => {
@@ -173,6 +194,7 @@ export const speaksResponses = (path) => path.endsWith('/responses');
  */
 export const wireFor = (path) => {
   if (speaksResponses(path)) return responses;
-  if (path.endsWith('/messages')) return messages;
+  // claude asks for `/v1/messages?beta=true`.
+  if (/\/messages(\?|$)/.test(path)) return messages;
   return path.includes(':streamGenerateContent') ? gemini : chat;
 };
