@@ -53,14 +53,19 @@ const keepPlaces = {
   },
 };
 
-/** Fastify compiles JSON schemas with these; no route of ours has one (`src/http/server.ts`). */
-const withoutCompilers = {
-  name: 'without-compilers',
+/**
+ * Fastify compiles JSON schemas with the first two; no route of ours has one (`src/http/server.ts`).
+ * Gaxios uses the third where it is given no fetch (`src/actors/model/ai-sdk-packages.ts`).
+ */
+const withoutUnused = {
+  name: 'without-unused',
   resolveId: {
-    filter: { id: /^@fastify\/(ajv-compiler|fast-json-stringify-compiler)$/ },
-    handler: () => '\0no-compiler',
+    filter: {
+      id: /^(@fastify\/(ajv-compiler|fast-json-stringify-compiler)|node-fetch)$/,
+    },
+    handler: () => '\0unused',
   },
-  load: { filter: { id: /^\0no-compiler$/ }, handler: () => 'export {};' },
+  load: { filter: { id: /^\0unused$/ }, handler: () => 'export {};' },
 };
 
 /** Of yargs we use the parser; without this, loading it also loads its help and its languages. */
@@ -106,7 +111,7 @@ const bundle = async () => {
       platform: 'node',
       preserveEntrySignatures: 'allow-extension',
       transform: { target },
-      plugins: [keepPlaces, withoutCompilers, plugin],
+      plugins: [keepPlaces, withoutUnused, plugin],
       treeshake: { moduleSideEffects: [{ test: onlyParser, sideEffects: false }] },
     },
     onLog: (_, { code, message }) => {

@@ -61,3 +61,28 @@ test.each([
 
   expect(doctor.out).not.toContain('agents use');
 });
+
+testUnless(noSandbox)('with credentials of AWS a task is done by Bedrock', async () => {
+  const provider = await startModelServer((_, number) => ({
+    ...{ kind: 'answer' },
+    ...answers[number - 1],
+  }));
+  const model = 'bedrock/eu.anthropic.claude-sonnet-4-5-20250929-v1:0';
+  const providers = { bedrock: { base_url: provider.origin } };
+  const project = openProject({ api: { provider_model: model }, providers });
+  const env = {
+    ...{ AWS_ACCESS_KEY_ID: 'AKIA0123456789ABCDEF', AWS_REGION: 'eu-west-1' },
+    AWS_SECRET_ACCESS_KEY: 'aws-secret-key-0123456789',
+  };
+
+  const none = await project.agent('doctor');
+  const doctor = await project.agentWith(env, 'doctor');
+  const done = await project.agentWith(env, 'engineer', 'Say hello in a file');
+
+  expect(none.out).toMatch(/AWS_REGION with AWS_BEARER_TOKEN_BEDROCK, .* is not set/);
+  expect(doctor.out).toMatch(/at 127\.0\.0\.1:\d+; AWS_ACCESS_KEY_ID is set/);
+  expect(done.code, done.err).toBe(0);
+  expect(provider.requests.map((seen) => seen.path)).toEqual(
+    Array(2).fill(`/model/${encodeURIComponent(model.slice('bedrock/'.length))}/converse-stream`),
+  );
+});

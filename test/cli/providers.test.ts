@@ -20,6 +20,12 @@ const own = { api: { base_url: 'http://127.0.0.1:1/v1' } };
 const proxy = { api: { mode: 'proxy', proxy: { base_url: 'http://127.0.0.1:2' } } };
 const mine = { mine: { base_url: 'http://ollama:1/v1' } };
 const work = { type: 'anthropic', base_url: 'http://10.0.0.7:4000', key_env: 'WORK_KEY' };
+const aws = { AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 's' };
+const vpc = { type: 'bedrock', base_url: 'https://bedrock-runtime.eu-west-1.amazonaws.com' };
+const google = {
+  ...{ GOOGLE_VERTEX_PROJECT: 'p', GOOGLE_VERTEX_LOCATION: 'europe-west1' },
+  GOOGLE_APPLICATION_CREDENTIALS: '/credentials.json',
+};
 const both = { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a' };
 
 test.each<[string, object, string, NodeJS.ProcessEnv, string]>([
@@ -60,6 +66,38 @@ test.each<[string, object, string, NodeJS.ProcessEnv, string]>([
   [
     ...(['a server of this machine', {}, 'ollama/qwen', {}] as const),
     'ollama (openai) http://127.0.0.1:11434/v1 qwen none',
+  ],
+  [
+    ...(['a region of AWS', {}, 'bedrock/x', { AWS_REGION: 'eu-west-1', ...aws }] as const),
+    'bedrock (bedrock) https://bedrock-runtime.eu-west-1.amazonaws.com x ',
+  ],
+  [
+    ...(['a key of Bedrock', {}, 'bedrock/x'] as const),
+    { AWS_DEFAULT_REGION: 'us-east-1', AWS_BEARER_TOKEN_BEDROCK: 'b', ...aws },
+    'bedrock (bedrock) https://bedrock-runtime.us-east-1.amazonaws.com x b',
+  ],
+  ['AWS without a region', {}, 'bedrock/x', aws, 'bedrock (bedrock) null x null'],
+  [
+    ...(['half of the credentials', {}, 'bedrock/x'] as const),
+    { AWS_REGION: 'eu-west-1', AWS_ACCESS_KEY_ID: 'a' },
+    'bedrock (bedrock) https://bedrock-runtime.eu-west-1.amazonaws.com x null',
+  ],
+  [
+    ...(['a region in the address', { providers: { work: vpc } }, 'work/x', aws] as const),
+    'work (bedrock) https://bedrock-runtime.eu-west-1.amazonaws.com x ',
+  ],
+  [
+    ...(['a key of Vertex', {}, 'vertex/x', { GOOGLE_VERTEX_API_KEY: 'v' }] as const),
+    'vertex (vertex) https://aiplatform.googleapis.com/v1 x v',
+  ],
+  [
+    ...(['a project of Google', {}, 'vertex/x', google] as const),
+    'vertex (vertex) https://europe-west1-aiplatform.googleapis.com/v1beta1/projects/p/locations/europe-west1 x ',
+  ],
+  [
+    ...(['a project without credentials', {}, 'vertex/x'] as const),
+    { ...google, GOOGLE_APPLICATION_CREDENTIALS: '', HOME: '/nonexistent' },
+    'vertex (vertex) https://europe-west1-aiplatform.googleapis.com/v1beta1/projects/p/locations/europe-west1 x null',
   ],
   ['a property of every object', {}, 'constructor/x', both, `${openai} constructor/x o`],
 ])('a model by %s', (_, given, requested, env, expected) => {
@@ -108,6 +146,7 @@ test('the missing key is named after the provider', () => {
   expect(['gpt', 'anthropic/x', 'work/x'].map((model) => variableOf(config, model))).toEqual([
     ...['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'WORK_KEY'],
   ]);
+  expect(variableOf(config, 'bedrock/x')).toMatch(/AWS_REGION .* AWS_BEARER_TOKEN_BEDROCK/);
 });
 
 test.each([

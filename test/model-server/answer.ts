@@ -77,15 +77,21 @@ export interface SeenRequest {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
+export type Frame = string | Uint8Array;
+
 /** What the protocols differ in; each frame is written on its own. */
 export interface Wire {
   /** As the real one refuses a request. */
   readonly refuses?: (
     seen: SeenRequest,
   ) => { readonly status: number; readonly body: unknown } | null;
-  readonly frames: (given: GivenAnswer) => readonly string[];
-  readonly error: (given: GivenError) => string;
-  readonly half: string;
+  readonly frames: (given: GivenAnswer) => readonly Frame[];
+  readonly error: (given: GivenError) => Frame;
+  readonly half: Frame;
+  /** Without them: those of server-sent events. */
+  readonly contentType?: string;
+  readonly halfEvent?: Frame;
+  readonly noJson?: Frame;
 }
 
 export interface ModelServer {

@@ -1,5 +1,5 @@
 // @ts-check
-// How the Messages API of Anthropic and the Gemini API put an answer into a stream, and what they
+// How the Messages API of Anthropic and the Gemini API, also on Vertex, put an answer into a stream, and what they
 // refuse. Not done: images, batches, beta features, limits of size, the order of thoughts between calls.
 
 /** @typedef {import('./answer.ts').Usage} Usage */
@@ -162,6 +162,20 @@ export const messages = {
     typed('content_block_delta', { index: 0, delta: { type: 'text_delta', text: 'half' } }),
 };
 
+/** Claude on Vertex: the model is in the path, and a token of Google says who asks. @type {Wire} */
+export const vertexClaude = {
+  ...messages,
+  refuses: ({ body, headers }) => {
+    if (!/^Bearer \S/.test(headers.authorization ?? ''))
+      return { status: 401, body: { error: { code: 401, status: 'UNAUTHENTICATED' } } };
+    if (body['anthropic_version'] !== 'vertex-2023-10-16')
+      return invalid('anthropic_version: Field required');
+    const why =
+      body['model'] === undefined ? refusedBody(body) : 'model: Extra inputs are not permitted';
+    return why === null ? null : invalid(why);
+  },
+};
+
 /** @param {Block} body */
 const refusedContents = ({ contents = [] }) => {
   const all = /** @type {readonly Block[]} */ (contents);
@@ -183,7 +197,7 @@ const refusedContents = ({ contents = [] }) => {
 /** @type {Wire} */
 export const gemini = {
   refuses: ({ body, headers }) => {
-    if (headers['x-goog-api-key'] === undefined)
+    if (headers['x-goog-api-key'] === undefined && headers.authorization === undefined)
       return { status: 403, body: { error: { code: 403, message: 'no API key', status: 'X' } } };
     const why = refusedContents(body);
     return why === null

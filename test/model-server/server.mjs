@@ -9,77 +9,78 @@ import { wireFor } from './wires.mjs';
 /** @typedef {import('./answer.ts').Answer} Answer */
 /** @typedef {import('./answer.ts').Wire} Wire */
 
-/** @param {ServerResponse} response */
-const sse = (response) => {
-  response.writeHead(200, { 'content-type': 'text/event-stream' });
+/** @param {ServerResponse} response @param {Wire} wire */
+const begin = (response, { contentType = 'text/event-stream' }) => {
+  response.writeHead(200, { 'content-type': contentType });
   response.flushHeaders();
 };
 
 /**
- * @type {Readonly<Record<import('./answer.ts').Fault, (response: ServerResponse, half: string) =>
+ * @type {Readonly<Record<import('./answer.ts').Fault, (response: ServerResponse, wire: Wire) =>
  * void>>}
  */
 const faults = {
   silence: () => {},
-  headers_only: sse,
-  comments_only: (response) => {
-    sse(response);
+  headers_only: begin,
+  comments_only: (response, wire) => {
+    begin(response, wire);
     const timer = setInterval(() => response.write(': ping\n\n'), 20);
     response.once('close', () => clearInterval(timer));
   },
-  stall: (response, half) => {
-    sse(response);
-    response.write(half);
+  stall: (response, wire) => {
+    begin(response, wire);
+    response.write(wire.half);
   },
-  reset: (response, half) => {
-    sse(response);
-    response.write(half, () => response.socket?.resetAndDestroy());
+  reset: (response, wire) => {
+    begin(response, wire);
+    response.write(wire.half, () => response.socket?.resetAndDestroy());
   },
-  cut: (response, half) => {
-    sse(response);
-    response.end(half);
+  cut: (response, wire) => {
+    begin(response, wire);
+    response.end(wire.half);
   },
-  half_event: (response, half) => {
-    sse(response);
-    response.end(`${half}data: {"id":"c1","choi`);
+  half_event: (response, wire) => {
+    begin(response, wire);
+    response.write(wire.half);
+    response.end(wire.halfEvent ?? 'data: {"id":"c1","choi');
   },
-  bad_json: (response) => {
-    sse(response);
-    response.end('data: {nonsense}\n\n');
+  bad_json: (response, wire) => {
+    begin(response, wire);
+    response.end(wire.noJson ?? 'data: {nonsense}\n\n');
   },
   html: (response) => {
     response.writeHead(200, { 'content-type': 'text/html' });
     response.end('<html>login</html>');
   },
-  empty: (response) => {
-    sse(response);
+  empty: (response, wire) => {
+    begin(response, wire);
     response.end('data: [DONE]\n\n');
   },
 };
 
-/** @param {ServerResponse} response @param {readonly string[]} frames @param {boolean} hold */
-const answer = (response, frames, hold) => {
-  sse(response);
-  for (const frame of frames) response.write(frame);
-  if (!hold) response.end();
+/** @param {ServerResponse} response @param {import('./answer.ts').GivenAnswer} given @param {Wire} wire */
+const answer = (response, given, wire) => {
+  begin(response, wire);
+  for (const frame of wire.frames(given)) response.write(frame);
+  if (given.hold !== true) response.end();
 };
 
 /** @param {ServerResponse} response @param {Answer} given @param {Wire} wire */
 const reply = (response, given, wire) => {
-  if (given.kind === 'answer') answer(response, wire.frames(given), given.hold === true);
+  if (given.kind === 'answer') answer(response, given, wire);
   else if (given.kind === 'status') {
     response.writeHead(given.status, { 'content-type': 'application/json', ...given.headers });
     const { body = { error: { message: `status ${given.status}` } } } = given;
     response.end(typeof body === 'string' ? body : JSON.stringify(body));
   } else if (given.kind === 'error_event') {
-    sse(response);
+    begin(response, wire);
     response.end(wire.error(given));
-  } else faults[given.kind](response, wire.half);
+  } else faults[given.kind](response, wire);
 };
 
 /**
  * A provider on a free port of 127.0.0.1 that speaks responses at `/responses`, Messages at `/messages`, the
- * Gemini API at `:streamGenerateContent`, and chat completions elsewhere; `answer` gets the request and its number, from 1.
+ * Gemini API at `:streamGenerateContent`, Bedrock at `/converse-stream`, and chat completions elsewhere; `answer` gets the request and its number, from 1.
  * @param {import('./answer.ts').ModelServerOptions} options
  * @returns {Promise<import('./answer.ts').ModelServer>}
  */

@@ -1,7 +1,8 @@
 // @ts-check
 // How chat completions and responses put an answer, an error and the half of a piece into a stream.
 
-import { gemini, messages } from './native-wires.mjs';
+import { bedrock, speaksConverse } from './bedrock-wire.mjs';
+import { gemini, messages, vertexClaude } from './native-wires.mjs';
 
 /** @typedef {import('./answer.ts').Usage} Usage */
 /** @typedef {import('./answer.ts').Wire} Wire */
@@ -196,5 +197,7 @@ export const wireFor = (path) => {
   if (speaksResponses(path)) return responses;
   // claude asks for `/v1/messages?beta=true`.
   if (/\/messages(\?|$)/.test(path)) return messages;
+  if (speaksConverse(path)) return bedrock;
+  if (path.endsWith(':streamRawPredict')) return vertexClaude;
   return path.includes(':streamGenerateContent') ? gemini : chat;
 };

@@ -1,45 +1,25 @@
 import type {
   APICallError,
-  LanguageModelV3,
   LanguageModelV3Message,
   LanguageModelV3Prompt,
   LanguageModelV3StreamPart,
   LanguageModelV3Usage,
 } from '@ai-sdk/provider';
 import { APIConnectionError, APIError } from 'openai';
-import { parseJson } from '../../machines/json.ts';
+import { isJsonObject, parseJson } from '../../machines/json.ts';
+import { type CloudAccess, openSdk, type SdkType } from './ai-sdk-packages.ts';
+import { type CacheMarks, type CacheMode, cacheMarks } from './cache-marks.ts';
 import { errorIn } from './error-body.ts';
 import { type Assembly, cachedPlaces, validCount, withOwnIds } from './openai-assembly.ts';
 import { createStreamedCall, keyHeader, type ProviderOptions } from './openai-call.ts';
 import type { Model, ModelMessage, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 import { type PartOptions, type Thoughts, thoughtsFor } from './reasoning.ts';
 
-/** `1h`: for an hour instead of five minutes. */
-export type CacheMode = 'auto' | 'off' | '1h';
-
-type SdkType = 'anthropic' | 'google';
-
 export interface AiSdkOptions extends ProviderOptions {
   readonly type: SdkType;
   readonly cache?: CacheMode;
+  readonly access?: CloudAccess | undefined;
 }
-
-interface SdkSettings {
-  readonly apiKey: string;
-  readonly baseURL: string;
-  readonly headers: Record<string, string>;
-  readonly fetch: typeof globalThis.fetch;
-}
-
-/** Each package loads when it is first used. */
-const load: Readonly<
-  Record<SdkType, (settings: SdkSettings, model: string) => Promise<LanguageModelV3>>
-> = {
-  anthropic: async (settings, model) =>
-    (await import('@ai-sdk/anthropic')).createAnthropic(settings)(model),
-  google: async (settings, model) =>
-    (await import('@ai-sdk/google')).createGoogleGenerativeAI(settings)(model),
-};
 
 const given = (options: PartOptions | undefined) =>
   options === undefined ? {} : { providerOptions: options };
@@ -96,27 +76,29 @@ const withJoinedResults = (
   return joined;
 };
 
-/** With places up to which the provider keeps what it read, which only Anthropic needs to be told. */
+/** With places up to which the provider keeps what it read. */
 export const encodePrompt = (
   { system, messages, model }: Pick<ModelRequest, 'system' | 'messages' | 'model'>,
-  cache: CacheMode,
+  { onSystem, onTurns }: CacheMarks,
 ): LanguageModelV3Prompt => {
-  const cacheControl = { type: 'ephemeral', ...(cache === '1h' ? { ttl: '1h' } : {}) };
-  const kept = cache === 'off' ? {} : { providerOptions: { anthropic: { cacheControl } } };
   const encoded = withJoinedResults(messages.flatMap((message) => encodeMessage(message, model)));
   const places = cachedPlaces(encoded);
   return [
-    { role: 'system', content: system, ...kept },
-    ...encoded.map((message, at) => (places.has(at) ? { ...message, ...kept } : message)),
+    { role: 'system', content: system, ...given(onSystem) },
+    ...encoded.map((message, at) => (places.has(at) ? { ...message, ...given(onTurns) } : message)),
   ];
 };
 
-const decodeUsage = ({ inputTokens, outputTokens }: LanguageModelV3Usage): ModelUsage => ({
-  inputTokens: validCount(inputTokens.total),
-  outputTokens: validCount(outputTokens.total),
-  cachedTokens: validCount(inputTokens.cacheRead),
-  cacheWriteTokens: validCount(inputTokens.cacheWrite),
-});
+/** Null where the provider counted nothing. */
+const decodeUsage = ({ inputTokens, outputTokens }: LanguageModelV3Usage): ModelUsage | null =>
+  inputTokens.total === undefined && outputTokens.total === undefined
+    ? null
+    : {
+        inputTokens: validCount(inputTokens.total),
+        outputTokens: validCount(outputTokens.total),
+        cachedTokens: validCount(inputTokens.cacheRead),
+        cacheWriteTokens: validCount(inputTokens.cacheWrite),
+      };
 
 const finishReasons: Readonly<Record<string, string>> = {
   'tool-calls': 'tool_calls',
@@ -134,8 +116,27 @@ const asOpenAiError = (error: unknown): unknown => {
   const { statusCode, responseHeaders, responseBody = '', message, cause } = error;
   if (statusCode === undefined)
     return new APIConnectionError({ message, ...(cause instanceof Error ? { cause } : {}) });
-  const said = errorIn(parseJson(responseBody) ?? responseBody);
+  // AWS names the error in a header: `ThrottlingException:http://…`.
+  const [type] = (responseHeaders?.['x-amzn-errortype'] ?? '').split(':');
+  const said = { ...errorIn(parseJson(responseBody) ?? responseBody), ...(type ? { type } : {}) };
   return APIError.generate(statusCode, { error: said }, undefined, new Headers(responseHeaders));
+};
+
+/** The HTTP status of an exception in the event stream of AWS. */
+const awsStatus: Readonly<Record<string, number>> = {
+  throttlingException: 429,
+  validationException: 400,
+  modelStreamErrorException: 500,
+  internalServerException: 500,
+  serviceUnavailableException: 503,
+};
+
+/** The package tells an exception of AWS without its name. @throws APIError */
+const refuseException = (raw: unknown): void => {
+  const [name = '', error] = Object.entries(isJsonObject(raw) ? raw : {})[0] ?? [];
+  if (!name.endsWith('Exception')) return;
+  const said = { ...errorIn(error), code: awsStatus[name] ?? name };
+  throw new APIError(undefined, said, undefined, undefined);
 };
 
 const createPartsAssembly = (): Assembly<LanguageModelV3StreamPart> => {
@@ -183,6 +184,9 @@ const createPartsAssembly = (): Assembly<LanguageModelV3StreamPart> => {
         usage = decodeUsage(part.usage);
         return said;
       }
+      case 'raw':
+        refuseException(part.rawValue);
+        return { ...said, progress: false };
       case 'error':
         throw asOpenAiError(part.error);
       default:
@@ -209,20 +213,30 @@ const createPartsAssembly = (): Assembly<LanguageModelV3StreamPart> => {
 };
 
 /** A provider with a protocol of its own, by its package of the AI SDK. */
-export const createAiSdkModel = ({ type, cache = 'auto', ...options }: AiSdkOptions): Model => {
+export const createAiSdkModel = ({
+  type,
+  cache = 'auto',
+  access,
+  ...options
+}: AiSdkOptions): Model => {
   const { apiKey, baseURL, headers = {} } = options;
+  const open = openSdk[type]({ apiKey, baseURL, headers, access });
+  const isAws = type === 'bedrock';
   return createStreamedCall<LanguageModelV3StreamPart>(options, {
     open: async (fetch, request, signal) => {
       const { model: name, tools, maxTokens, wordsOnly = false } = request;
-      const model = await load[type]({ apiKey, baseURL, headers: { ...headers }, fetch }, name);
+      const model = await open(fetch, name);
+      // Without tools the package for AWS leaves out all calls and results.
+      const forbidden = wordsOnly && tools.length > 0 && !isAws;
       const opened = model.doStream({
-        prompt: encodePrompt(request, cache),
+        prompt: encodePrompt(request, cacheMarks(type, name, cache)),
         maxOutputTokens: maxTokens,
         tools: tools.map(({ name: tool, description, parameters }) => ({
           ...{ type: 'function' as const, name: tool, description },
           inputSchema: { ...parameters },
         })),
-        ...(wordsOnly && tools.length > 0 ? { toolChoice: { type: 'none' } } : {}),
+        ...(forbidden ? { toolChoice: { type: 'none' } } : {}),
+        ...(isAws ? { includeRawChunks: true } : {}),
         headers: keyHeader(request),
         abortSignal: signal,
         providerOptions: { anthropic: { toolStreaming: false } },

@@ -3,8 +3,8 @@ import { isJsonObject, type JsonObject } from '../../machines/json.ts';
 const deepest = 4;
 const mostErrors = 5;
 const longestHead = 10_000;
-/** OpenAI and most others; vLLM; FastAPI; Ollama has a text in `error`. */
-const messageKeys = ['message', 'error', 'detail', 'msg', 'errors'];
+/** OpenAI and most others; AWS; vLLM; FastAPI; Ollama has a text in `error`. */
+const messageKeys = ['message', 'Message', 'error', 'detail', 'msg', 'errors'];
 
 /** The title of a page; empty for other markup. */
 const textOf = (text: string): string =>

@@ -19,6 +19,8 @@ import { createWatchdog, defaultTimeouts, type Timeouts, type Watchdog } from '.
 
 export interface ProviderOptions {
   readonly apiKey: string;
+  /** Others that no error may repeat. */
+  readonly secrets?: readonly string[];
   /** Includes the path: `https://api.openai.com/v1`. */
   readonly baseURL: string;
   /** Sent with each request. */
@@ -61,6 +63,9 @@ const finishReasons: ReadonlySet<string> = new Set([
 const typeOf = ({ headers }: Response): string => headers.get('content-type') ?? '';
 const isStream = (response: Response): boolean => typeOf(response).includes('text/event-stream');
 const isJson = (response: Response): boolean => typeOf(response).includes('application/json');
+/** Amazon Bedrock. */
+const isAwsStream = (response: Response): boolean =>
+  typeOf(response).includes('application/vnd.amazon.eventstream');
 const otherContent = (response: Response): WireError =>
   new WireError(
     'content_type',
@@ -83,7 +88,8 @@ const watchedFetch =
         `the provider redirects (HTTP ${response.status}); set the final address as base URL`,
       );
     if (response.body === null) return response;
-    if (response.ok && !isStream(response) && !isJson(response)) throw otherContent(response);
+    if (response.ok && ![isStream, isJson, isAwsStream].some((isKind) => isKind(response)))
+      throw otherContent(response);
     let bytes = 0;
     const heard = new TransformStream<Uint8Array, Uint8Array>({
       transform: (chunk, controller) => {
@@ -249,7 +255,7 @@ export const hostOf = (baseURL: string): string => new URL(baseURL).host;
 
 /** A streamed call that is tried once: the machines retry. */
 export const createStreamedCall = <Chunk>(
-  { apiKey, baseURL, now = Date.now, ...options }: ProviderOptions,
+  { apiKey, secrets = [], baseURL, now = Date.now, ...options }: ProviderOptions,
   protocol: StreamProtocol<Chunk>,
 ): Model => {
   const timeouts = { ...defaultTimeouts, ...options.timeouts };
@@ -266,7 +272,8 @@ export const createStreamedCall = <Chunk>(
         yield* textsOf(chunks, assembly, call);
       } catch (error) {
         const { origin } = new URL(baseURL);
-        failure = callFailure(error, { now: now(), secret: apiKey, sent: call.sent(), origin });
+        const about = { now: now(), secrets: [apiKey, ...secrets], origin };
+        failure = callFailure(error, { ...about, sent: call.sent() });
       } finally {
         call.close();
       }

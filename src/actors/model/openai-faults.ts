@@ -98,11 +98,14 @@ const limitMs = (error: APIError, now: number): number | null =>
 const wantedPauseMs = (error: APIError, now: number): number | null =>
   retryAfterMs(error.headers, now) ?? resetsInMs(error.error) ?? limitMs(error, now);
 
+/** `credentials` and `network`: no token of a cloud, so there was no call. */
+type WireFault = 'redirect' | 'content_type' | 'flood' | 'credentials' | 'network';
+
 export class WireError extends Error {
   override readonly name = 'WireError';
-  readonly kind: 'redirect' | 'content_type' | 'flood';
+  readonly kind: WireFault;
 
-  constructor(kind: 'redirect' | 'content_type' | 'flood', message: string) {
+  constructor(kind: WireFault, message: string) {
     super(message);
     this.kind = kind;
   }
@@ -164,12 +167,22 @@ const requestFaults: ReadonlySet<unknown> = new Set([
   'invalid_prompt',
 ]);
 
+/** Errors of AWS for credentials that are wrong or too old. */
+const refusedCredentials: ReadonlySet<unknown> = new Set([
+  'UnrecognizedClientException',
+  'ExpiredTokenException',
+  'InvalidSignatureException',
+  'IncompleteSignatureException',
+  'MissingAuthenticationTokenException',
+]);
+
 const aboutKeys = /(?<![a-z])keys?(?![a-z])|apikey|authenticat/i;
 /** What a key that is not refused may have no access to. */
 const aboutAccess = /\b(model|country|region|territory)\b/i;
 
 const isKeyRefused = (said: readonly unknown[], status: number | null, words: string): boolean =>
   status === 401 ||
+  said.some((word) => refusedCredentials.has(word)) ||
   (status === 403 &&
     [...said, words].some((text) => aboutKeys.test(textOrEmpty(text))) &&
     !aboutAccess.test(words));
@@ -264,8 +277,8 @@ const refusedCertificate = (code: unknown): Failure =>
 
 interface CallFacts {
   readonly now: number;
-  /** Some providers repeat the key in their errors. */
-  readonly secret: string;
+  /** Some providers repeat them in their errors. */
+  readonly secrets: readonly string[];
   readonly sent: boolean;
   /** Without user and password: `http://127.0.0.1:11434`. */
   readonly origin: string;
@@ -295,7 +308,11 @@ const unreachable = (error: unknown, origin: string): Failure => {
 const classifyError = (error: unknown, { now, sent, origin }: CallFacts): Failure => {
   const wire = wireErrorIn(error);
   if (wire !== undefined)
-    return modelFailure(wire.kind, wire.message, wire.kind === 'content_type');
+    return modelFailure(
+      wire.kind === 'credentials' ? 'auth' : wire.kind,
+      wire.message,
+      wire.kind === 'content_type' || wire.kind === 'network',
+    );
   if (!sent)
     return modelFailure(
       'setup',
@@ -319,13 +336,14 @@ const plainLine = (text: string): string =>
     .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ')
     .trim();
 
-/** Also removes the key and control characters from the message. */
+/** A shorter key is the placeholder of a local server, and may be part of any word. */
+const withoutSecret = (text: string, secret: string): string =>
+  secret.trim().length < minSecretLength ? text : text.replaceAll(secret.trim(), '[secret]');
+
+/** Also removes secrets and control characters from the message. */
 export const callFailure = (error: unknown, call: CallFacts): Failure => {
   const failure = classifyError(error, call);
-  const secret = call.secret.trim();
-  const message = plainLine(failure.message);
-  // A shorter key is the placeholder of a local server, and may be part of any word.
-  const safe = secret.length < minSecretLength ? message : message.replaceAll(secret, '[secret]');
+  const safe = call.secrets.reduce(withoutSecret, plainLine(failure.message));
   return { ...failure, message: safe.slice(0, messageLength) };
 };
 

@@ -202,19 +202,6 @@ export type Updated =
       readonly tree: string;
     };
 
-export interface PushTarget {
-  readonly url: string;
-  readonly branch: string;
-  /** The commit that this server pushed last; null: none. */
-  readonly seen: string | null;
-  /** Given to the one git process; null: the address needs none of ours. */
-  readonly token: string | null;
-}
-
-export type Pushed =
-  | { readonly status: 'pushed' | 'moved'; readonly commit: string }
-  | { readonly status: 'refused'; readonly why: string };
-
 /** Saved work becomes part of the project's branch. */
 export interface WorkspaceMerges {
   /**

@@ -1,8 +1,10 @@
 import type { AskedPlace } from '../../actors/engine/attempts/settings.ts';
 import type { AiSdkOptions } from '../../actors/model/ai-sdk.ts';
+import type { CloudAccess } from '../../actors/model/ai-sdk-packages.ts';
 import { keptKey } from '../server/secrets/kept-keys.ts';
 import { readPrivateText } from '../server/secrets/private-files.ts';
 import { UsageError } from '../words/usage-error.ts';
+import { bedrockIn, cloudAccess, cloudAddress, signingVariables } from './cloud-access.ts';
 import type { LoadedConfig } from './config.ts';
 import { type Config, configSchema } from './schema/config-schema.ts';
 
@@ -19,6 +21,8 @@ export interface Provider {
   readonly isDefault: boolean;
   /** The one that is asked when no model is named. */
   readonly defaultModel: string | null;
+  /** Credentials of a cloud that count without a key. */
+  readonly access: CloudAccess | null;
 }
 
 type Known = Pick<Provider, 'type' | 'baseURL' | 'variables' | 'defaultModel'>;
@@ -53,20 +57,35 @@ const known: Readonly<Record<string, Known>> = {
   mistral: openAi('https://api.mistral.ai/v1', ['MISTRAL_API_KEY']),
   xai: openAi('https://api.x.ai/v1', ['XAI_API_KEY']),
   azure: openAi(null, ['AZURE_OPENAI_API_KEY']),
+  bedrock: {
+    type: 'bedrock',
+    baseURL: null,
+    variables: ['AWS_BEARER_TOKEN_BEDROCK'],
+    defaultModel: 'global.anthropic.claude-sonnet-4-5-20250929-v1:0',
+  },
+  vertex: {
+    type: 'vertex',
+    baseURL: 'https://aiplatform.googleapis.com/v1',
+    variables: ['GOOGLE_VERTEX_API_KEY'],
+    defaultModel: 'gemini-2.5-pro',
+  },
   ollama: openAi('http://127.0.0.1:11434/v1', []),
   lmstudio: openAi('http://127.0.0.1:1234/v1', []),
   vllm: openAi('http://127.0.0.1:8000/v1', []),
 };
 
 /** Of all that are built in. */
-export const keyVariables: readonly string[] = Object.values(known).flatMap(
-  ({ variables }) => variables,
-);
+export const keyVariables: readonly string[] = [
+  ...Object.values(known).flatMap(({ variables }) => variables),
+  ...signingVariables,
+];
 
 /** The ones that `auto` chooses from, in this order. */
 const chosenFrom = ['openai', 'anthropic', 'google', 'openrouter'];
 /** It needs no key, and the openai package wants one. */
 const noKey = 'none';
+/** Requests are signed, or have a token of the cloud. */
+const signed = '';
 
 const withVersion = (url: string, version: string): string =>
   new RegExp(`/${version}/?$`).test(url) ? url : `${url.replace(/\/$/, '')}/${version}`;
@@ -91,16 +110,20 @@ const providerOf = (config: Config, name: string, env: NodeJS.ProcessEnv): Provi
   if (own === undefined && builtIn === undefined) return null;
   const { type = builtIn?.type ?? 'openai', base_url, key_env } = own ?? {};
   const isDefault = name === 'openai' && base_url === undefined;
-  const address = isDefault ? baseUrlOf(config) : (addressIn(name, env) ?? builtIn?.baseURL);
+  const inEnv = addressIn(name, env) ?? cloudAddress(type, env);
+  const address = isDefault ? baseUrlOf(config) : (inEnv ?? builtIn?.baseURL);
+  const baseURL = base_url ?? address ?? known[type]?.baseURL ?? null;
+  const cloud = type === 'bedrock' || type === 'vertex' ? known[type] : undefined;
   return {
     name,
     type: type === 'openai-compatible' ? 'openai' : type,
     isDefault,
-    baseURL: base_url ?? address ?? known[type]?.baseURL ?? null,
-    variables: key_env === undefined ? (builtIn?.variables ?? []) : [key_env],
+    baseURL,
+    variables: key_env === undefined ? ((builtIn ?? cloud)?.variables ?? []) : [key_env],
     headers: own?.headers ?? {},
     cache: own?.cache ?? 'auto',
     defaultModel: builtIn?.defaultModel ?? null,
+    access: type === 'openai-compatible' ? null : cloudAccess(type, baseURL, env),
   };
 };
 
@@ -111,9 +134,11 @@ export interface FoundKey {
   readonly from: string | null;
 }
 
+const accessNames = { aws: 'AWS_ACCESS_KEY_ID', google: 'GOOGLE_APPLICATION_CREDENTIALS' } as const;
+
 /** Null where it has none yet. */
 const findKey = (
-  { name, variables }: Pick<Provider, 'name' | 'variables'>,
+  { name, variables, access }: Pick<Provider, 'name' | 'variables' | 'access'>,
   env: NodeJS.ProcessEnv,
 ): FoundKey | null => {
   const from = variables.find((variable) => env[variable]);
@@ -121,6 +146,8 @@ const findKey = (
   if (from !== undefined && set !== undefined) return { key: set, source: 'variable', from };
   const kept = keptKey(env, name);
   if (kept !== null) return { key: kept, source: 'kept', from: null };
+  // These sign each request.
+  if (access !== null) return { key: signed, source: 'variable', from: accessNames[access.cloud] };
   return variables.length === 0 ? { key: noKey, source: 'not_needed', from: null } : null;
 };
 
@@ -231,8 +258,16 @@ export const providerSecrets = (config: Config, env: NodeJS.ProcessEnv): readonl
     const provider = providerOf(config, name, env);
     const key = provider === null ? null : keyOf(provider);
     const secret = Object.entries(headers).filter(([header]) => isSecretHeader(header));
-    return [...(key === null || key === noKey ? [] : [key]), ...secret.map(([, value]) => value)];
+    return [...(key && key !== noKey ? [key] : []), ...secret.map(([, value]) => value)];
   });
+};
+
+/** For a cloud more than a key may be missing. */
+const insteadOf: Partial<Record<Provider['type'], string>> = {
+  bedrock:
+    'AWS_REGION with AWS_BEARER_TOKEN_BEDROCK, or with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY,',
+  vertex:
+    'GOOGLE_VERTEX_API_KEY, or GOOGLE_VERTEX_PROJECT, GOOGLE_VERTEX_LOCATION and GOOGLE_APPLICATION_CREDENTIALS,',
 };
 
 export type ChosenConfig = Pick<LoadedConfig, 'config' | 'defaultProvider'>;
@@ -245,9 +280,11 @@ export const askedPlace = (
   const { provider, model } = placeOfModel(config, requested, {}, ({ name }) =>
     name === chosen ? '' : null,
   );
-  const { name, baseURL, variables } = provider;
+  const { name, type, baseURL, variables } = provider;
+  // Its regions have one price in the table.
+  const baseUrl = baseURL ?? (type === 'bedrock' ? bedrockIn('us-east-1') : null);
   const variable = variables[0] ?? 'OPENAI_API_KEY';
-  return { model, baseUrl: baseURL, provider: name, variable };
+  return { model, baseUrl, provider: name, variable: insteadOf[type] ?? variable };
 };
 
 /** The variable that would hold the key for a model. */

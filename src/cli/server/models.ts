@@ -10,6 +10,7 @@ import { createScriptedModel } from '../../actors/model/scripted.ts';
 import { defaultTimeouts } from '../../actors/model/watchdog.ts';
 import { parseWithProblems } from '../../http/schema-problems.ts';
 import { isAssistantName } from '../../machines/agent/agent-context.ts';
+import { secretsOf } from '../config/cloud-access.ts';
 import { configFolder, type LoadedConfig, lineOf } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { linesOfJson } from '../config/json-lines.ts';
@@ -62,10 +63,12 @@ const modelAt = (
   { api }: Config,
   timeouts: Timeouts,
 ): Model | null => {
-  const { type, baseURL, headers, cache, isDefault } = provider;
+  const { type, baseURL, headers, cache, isDefault, access } = provider;
   if (key === null || baseURL === null) return null;
   const options = { apiKey: key, baseURL, headers, timeouts };
-  if (type !== 'openai') return createAiSdkModel({ ...options, type, cache });
+  const secrets = secretsOf(access);
+  if (type !== 'openai')
+    return createAiSdkModel({ ...options, type, cache, secrets, access: access ?? undefined });
   // What was set for the one provider of before is about no other one.
   const spoken = isDefault
     ? { protocol: api.protocol, compat: compatOf(api) }

@@ -6,7 +6,13 @@ import { createPromptCache } from '../../model-server/native-wires.mjs';
 import { type Answer, startModelServer } from '../../support/model-server.ts';
 
 const apiKey = 'sk-test-key-0123456789';
-const types = ['anthropic', 'google'] as const;
+const types = ['anthropic', 'google', 'bedrock', 'vertex'] as const;
+const sealed = {
+  anthropic: 'signed:Hm.',
+  google: 'sealed',
+  bedrock: 'signed:Hm.',
+  vertex: 'sealed',
+};
 const call = { id: 'c1', name: 'read', arguments: '{"path":"x"}' };
 
 const openWith = async (
@@ -63,9 +69,7 @@ test.each(types)(
     expect(later.map(({ role }) => role)).toEqual([
       ...['user', 'assistant', 'tool', 'tool', 'user', 'assistant', 'tool', 'tool'],
     ]);
-    expect(JSON.stringify(opened.requests[1]?.body)).toContain(
-      type === 'anthropic' ? '"signed:Hm."' : '"sealed"',
-    );
+    expect(JSON.stringify(opened.requests[1]?.body)).toContain(`"${sealed[type]}"`);
   },
 );
 

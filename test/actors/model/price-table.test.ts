@@ -54,6 +54,18 @@ test.each([
 });
 
 test.each([
+  // A regional profile of Bedrock costs a tenth more: 3.30, 0.33, 4.125, 16.50
+  ['us.anthropic.claude-sonnet-4-5-20250929-v1:0', 0.25245],
+  ['global.anthropic.claude-sonnet-4-5-20250929-v1:0', 0.2295],
+])('a call of %s at Bedrock that writes to the cache costs %d USD', (model, usd) => {
+  const written = { ...usage, cacheWriteTokens: 10_000 };
+
+  expect(
+    costOf(tablePrice(model, 'https://bedrock-runtime.us-east-1.amazonaws.com'), written),
+  ).toBeCloseTo(usd, 10);
+});
+
+test.each([
   [200_000, 0.27], // 1.25 and 10 for a million
   [200_001, 0.5300025], // 2.50 and 15
 ])(

@@ -6,7 +6,7 @@ export const providerUrl = httpUrl.refine(isSafeForKeys, ownNetwork);
 
 const provider = z.strictObject({
   type: z
-    .enum(['openai', 'anthropic', 'google', 'openai-compatible'])
+    .enum(['openai', 'anthropic', 'google', 'bedrock', 'vertex', 'openai-compatible'])
     .optional()
     .describe(
       'the API that it speaks; unset: that of the built-in provider of this name, else openai-compatible',
