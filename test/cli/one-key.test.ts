@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
+import { startProxy } from '../support/connect-proxy.ts';
 import { startModelServer } from '../support/model-server.ts';
 import { noSandbox, testUnless } from '../support/needs.ts';
 
@@ -85,4 +86,32 @@ testUnless(noSandbox)('with credentials of AWS a task is done by Bedrock', async
   expect(provider.requests.map((seen) => seen.path)).toEqual(
     Array(2).fill(`/model/${encodeURIComponent(model.slice('bedrock/'.length))}/converse-stream`),
   );
+});
+
+testUnless(noSandbox)('a task is done through the proxy, whose password nobody sees', async () => {
+  const provider = await startModelServer((_, number) => ({
+    ...{ kind: 'answer' },
+    ...answers[(number - 1) % 2],
+  }));
+  const login = 'me:proxy-password-0123';
+  const port = Number(new URL(provider.origin).port);
+  const { hosts, address } = await startProxy({ port, login });
+  const work = { type: 'anthropic', base_url: 'http://models.internal/v1', key_env: 'WORK_KEY' };
+  const project = openProject({ api: { provider_model: 'work/sonnet' }, providers: { work } });
+  const env = { WORK_KEY: 'sk-work-0123456789', HTTP_PROXY: `http://${login}@${address}` };
+
+  const doctor = await project.agentWith(env, 'doctor');
+  const probed = await project.agentWith(env, 'doctor', '--model');
+  const refused = await project.agentWith(
+    { ...env, HTTP_PROXY: `http://me:wrong-password-0123@${address}` },
+    ...['doctor', '--model'],
+  );
+  const done = await project.agentWith(env, 'engineer', 'Say hello in a file');
+
+  expect(doctor.out).toContain(`calls to the provider go through http://${address}, by HTTP_PROXY`);
+  expect(refused.out).toContain('refused its user or password (HTTP 407)');
+  expect(done.code, done.err).toBe(0);
+  expect(new Set(hosts)).toEqual(new Set(['models.internal']));
+  for (const { out, err } of [doctor, probed, refused, done])
+    expect(out + err).not.toMatch(/proxy-password|wrong-password/);
 });

@@ -15,13 +15,16 @@ export type CloudAccess =
     }
   | { readonly cloud: 'google'; readonly credentialsFile: string };
 
+type Fetch = typeof globalThis.fetch;
+
 export interface SdkSettings extends Pick<ProviderOptions, 'apiKey' | 'baseURL'> {
   readonly headers: Readonly<Record<string, string>>;
   /** With it `apiKey` counts only when it is not empty. */
   readonly access?: CloudAccess | undefined;
+  /** For tokens. */
+  readonly send: Fetch;
 }
 
-type Fetch = typeof globalThis.fetch;
 /** Opens a model of the provider with the fetch of one call. */
 type OpenModel = (fetch: Fetch, model: string) => Promise<LanguageModelV3>;
 
@@ -39,10 +42,10 @@ const tokenFailure = (error: unknown): WireError => {
 };
 
 /** A client of Google that keeps its token until it expires. */
-const googleClient = async (credentialsFile: string) => {
+const googleClient = async (credentialsFile: string, send: Fetch) => {
   const { GoogleAuth } = await import('google-auth-library');
   const fetchImplementation: Fetch = (input, init) =>
-    fetch(input, { ...init, signal: AbortSignal.timeout(tokenMs) });
+    send(input, { ...init, signal: AbortSignal.timeout(tokenMs) });
   const auth = new GoogleAuth({
     scopes: ['https://www.googleapis.com/auth/cloud-platform'],
     keyFilename: credentialsFile,
@@ -51,11 +54,11 @@ const googleClient = async (credentialsFile: string) => {
   return auth.getClient();
 };
 
-const openVertex = ({ apiKey, baseURL, headers, access }: SdkSettings): OpenModel => {
+const openVertex = ({ apiKey, baseURL, headers, access, send }: SdkSettings): OpenModel => {
   const publishers = `${baseURL.replace(/\/$/, '')}/publishers`;
   let client: ReturnType<typeof googleClient> | undefined;
   const authClient = async (file: string) => {
-    client ??= googleClient(file);
+    client ??= googleClient(file, send);
     try {
       const ready = await client;
       await ready.getAccessToken();

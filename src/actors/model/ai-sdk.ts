@@ -220,7 +220,7 @@ export const createAiSdkModel = ({
   ...options
 }: AiSdkOptions): Model => {
   const { apiKey, baseURL, headers = {} } = options;
-  const open = openSdk[type]({ apiKey, baseURL, headers, access });
+  const open = openSdk[type]({ apiKey, baseURL, headers, access, send: options.fetch ?? fetch });
   const isAws = type === 'bedrock';
   return createStreamedCall<LanguageModelV3StreamPart>(options, {
     open: async (fetch, request, signal) => {

@@ -26,6 +26,8 @@ export interface ProviderOptions {
   /** Sent with each request. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly timeouts?: Partial<Timeouts>;
+  /** Unset: that of Node, which knows no proxy. */
+  readonly fetch?: typeof globalThis.fetch | undefined;
   /** Epoch ms, for Retry-After dates. */
   readonly now?: () => number;
 }
@@ -77,10 +79,10 @@ const otherContent = (response: Response): WireError =>
  * feeds the watchdog.
  */
 const watchedFetch =
-  (watchdog: Watchdog, bytesAtMost: number, onSend: () => void): typeof fetch =>
+  (send: typeof fetch, watchdog: Watchdog, bytesAtMost: number, onSend: () => void): typeof fetch =>
   async (input, init) => {
     onSend();
-    const response = await fetch(input, { ...init, redirect: 'manual' });
+    const response = await send(input, { ...init, redirect: 'manual' });
     watchdog.headers();
     if (response.status >= 300 && response.status < 400)
       throw new WireError(
@@ -137,7 +139,11 @@ const finalEvent = <Chunk>(request: ModelRequest, assembly: Assembly<Chunk>): Mo
   };
 };
 
-const openCall = (timeouts: Timeouts, bytesAtMost: number, signal: AbortSignal) => {
+const openCall = (
+  { timeouts, send }: { readonly timeouts: Timeouts; readonly send: typeof fetch },
+  bytesAtMost: number,
+  signal: AbortSignal,
+) => {
   const abort = new AbortController();
   const stop = (): void => abort.abort();
   let tripped: Failure | null = null;
@@ -150,7 +156,7 @@ const openCall = (timeouts: Timeouts, bytesAtMost: number, signal: AbortSignal) 
   signal.addEventListener('abort', stop, { once: true });
   return {
     signal: abort.signal,
-    fetch: watchedFetch(watchdog, bytesAtMost, () => {
+    fetch: watchedFetch(send, watchdog, bytesAtMost, () => {
       sent = true;
     }),
     progress: watchdog.progress,
@@ -259,11 +265,12 @@ export const createStreamedCall = <Chunk>(
   protocol: StreamProtocol<Chunk>,
 ): Model => {
   const timeouts = { ...defaultTimeouts, ...options.timeouts };
+  const send: typeof fetch = options.fetch ?? ((...given) => fetch(...given));
   return {
     name: hostOf(baseURL),
     disclaimer: null,
     async *ask(request, signal): AsyncGenerator<ModelEvent> {
-      const call = openCall(timeouts, bytesFor(request), signal);
+      const call = openCall({ timeouts, send }, bytesFor(request), signal);
       const assembly = protocol.createAssembly();
       let failure: Failure | null = null;
       try {

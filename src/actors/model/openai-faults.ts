@@ -98,8 +98,11 @@ const limitMs = (error: APIError, now: number): number | null =>
 const wantedPauseMs = (error: APIError, now: number): number | null =>
   retryAfterMs(error.headers, now) ?? resetsInMs(error.error) ?? limitMs(error, now);
 
-/** `credentials` and `network`: no token of a cloud, so there was no call. */
-type WireFault = 'redirect' | 'content_type' | 'flood' | 'credentials' | 'network';
+/**
+ * `credentials`, `proxy` and `network` (which may pass): no token of a cloud, or no way through the
+ * proxy, so the provider got no call.
+ */
+type WireFault = 'redirect' | 'content_type' | 'flood' | 'credentials' | 'proxy' | 'network';
 
 export class WireError extends Error {
   override readonly name = 'WireError';

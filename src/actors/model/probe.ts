@@ -114,10 +114,12 @@ const unknownServer: ServerModels = { kind: null, models: null, contextWindow: n
 const waitMs = 10_000;
 const maxCharacters = 4_000_000;
 
+type Asked = Pick<ProbeOptions, 'apiKey' | 'fetch'>;
+
 /** Null when there is no such document. A redirect never gets the key. */
-const fetchJson = async (url: string, apiKey: string): Promise<unknown> => {
+const fetchJson = async (url: string, { apiKey, fetch: send = fetch }: Asked): Promise<unknown> => {
   try {
-    const response = await fetch(url, {
+    const response = await send(url, {
       headers: { authorization: `Bearer ${apiKey}` },
       redirect: 'manual',
       signal: AbortSignal.timeout(waitMs),
@@ -140,14 +142,14 @@ const kindByOwner: Readonly<Record<string, ServerModels['kind']>> = {
 };
 
 /** Reads `GET /models` of a base URL, and `/props` of llama.cpp. Never rejects. */
-const readServerModels = async (
-  baseURL: string,
-  apiKey: string,
-  model: string,
-): Promise<ServerModels> => {
+const readServerModels = async ({
+  baseURL,
+  model,
+  ...asked
+}: ProbeOptions): Promise<ServerModels> => {
   const basePath = new URL(baseURL).pathname.replace(/(?<!\/)\/+$/, '');
   const parsed = modelListSchema.safeParse(
-    await fetchJson(withPath(baseURL, `${basePath}/models`), apiKey),
+    await fetchJson(withPath(baseURL, `${basePath}/models`), asked),
   );
   if (!parsed.success) return unknownServer;
   const { data } = parsed.data;
@@ -161,7 +163,7 @@ const readServerModels = async (
   );
   const props =
     kind === 'llama.cpp'
-      ? propsSchema.safeParse(await fetchJson(withPath(baseURL, '/props'), apiKey))
+      ? propsSchema.safeParse(await fetchJson(withPath(baseURL, '/props'), asked))
       : null;
   const served = props?.success === true ? props.data.default_generation_settings.n_ctx : null;
   return { kind, models: data.map(({ id }) => id), contextWindow: served ?? listed ?? null };
@@ -173,6 +175,7 @@ export interface ProbeOptions {
   readonly model: string;
   readonly protocol: 'auto' | WireProtocol;
   readonly compat: Compat;
+  readonly fetch?: typeof globalThis.fetch;
 }
 type WireProtocol = 'responses' | 'chat';
 
@@ -273,7 +276,10 @@ const probeOne = async (
   let requests = 0;
   const ask: AskModel = async (compat, request) => {
     let last: ModelEvent | null = null;
-    const asked = createOpenAiModel({ apiKey, baseURL, protocol, compat, timeouts });
+    const asked = createOpenAiModel({
+      ...{ apiKey, baseURL, protocol, compat, timeouts },
+      fetch: options.fetch,
+    });
     requests += 1;
     const idempotencyKey = `${request.idempotencyKey}/${protocol}/${requests}`;
     for await (const event of asked.ask(
@@ -340,7 +346,7 @@ const mayDiffer = ({ reachable, authorised, knowsModel }: ProtocolProbe): boolea
 export const probeModel = async (options: ProbeOptions): Promise<Findings> => {
   const auto: WireProtocol = hostOf(options.baseURL) === 'api.openai.com' ? 'responses' : 'chat';
   const configured = options.protocol === 'auto' ? auto : options.protocol;
-  const served = await readServerModels(options.baseURL, options.apiKey, options.model);
+  const served = await readServerModels(options);
   const first = await probeOne(options, configured, served);
   const wantsOther = mayDiffer(first) && (options.protocol === 'auto' || !isFit(first));
   const other: WireProtocol = configured === 'chat' ? 'responses' : 'chat';

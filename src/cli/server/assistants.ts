@@ -9,6 +9,7 @@ import { createClaude } from '../../actors/assistants/claude.ts';
 import { createCodex } from '../../actors/assistants/codex.ts';
 import { createCommandAssistant } from '../../actors/assistants/command.ts';
 import type { Assistant } from '../../actors/assistants/port.ts';
+import { proxySecrets } from '../../actors/model/proxy-choice.ts';
 import { mcpSecrets } from '../config/mcp-servers.ts';
 import { keyVariables, providerSecrets } from '../config/providers.ts';
 import type { Config } from '../config/schema/config-schema.ts';
@@ -43,6 +44,7 @@ export const secretsIn = (
   const { api, mcp } = config;
   return [
     ...providerSecrets(config, env),
+    ...proxySecrets(env),
     ...mcpSecrets(mcp, env),
     ...Object.entries(credentials).flatMap(([name, value]) => (isSecret(name) ? [value] : [])),
     ...api.pass_environment.filter(isSecret).flatMap((name) => env[name] ?? []),

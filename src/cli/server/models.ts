@@ -5,6 +5,7 @@ import { type AiSdkOptions, createAiSdkModel } from '../../actors/model/ai-sdk.t
 import type { Compat } from '../../actors/model/compat.ts';
 import { createOpenAiModel } from '../../actors/model/openai.ts';
 import type { Model } from '../../actors/model/port.ts';
+import { createProviderFetch } from '../../actors/model/provider-fetch.ts';
 import { parseScript, type Script, scriptSchema } from '../../actors/model/script.ts';
 import { createScriptedModel } from '../../actors/model/scripted.ts';
 import { defaultTimeouts } from '../../actors/model/watchdog.ts';
@@ -56,16 +57,14 @@ export const compatOf = ({ compat }: Config['api']): Compat => ({
   textToolCalls: compat.text_tool_calls,
 });
 
-type Timeouts = NonNullable<AiSdkOptions['timeouts']>;
-
 const modelAt = (
   { provider, key }: ModelPlace,
   { api }: Config,
-  timeouts: Timeouts,
+  { timeouts, fetch }: Required<Pick<AiSdkOptions, 'timeouts' | 'fetch'>>,
 ): Model | null => {
   const { type, baseURL, headers, cache, isDefault, access } = provider;
   if (key === null || baseURL === null) return null;
-  const options = { apiKey: key, baseURL, headers, timeouts };
+  const options = { apiKey: key, baseURL, headers, timeouts, fetch };
   const secrets = secretsOf(access);
   if (type !== 'openai')
     return createAiSdkModel({ ...options, type, cache, secrets, access: access ?? undefined });
@@ -95,6 +94,7 @@ export const modelsFor = (
     progressMs: Math.min(defaultTimeouts.progressMs, agent.idle_timeout_seconds * 1_000),
     ...(api.timeout_seconds === undefined ? {} : { turnMs: api.timeout_seconds * 1_000 }),
   };
+  const shared = { timeouts, fetch: createProviderFetch(env) };
   const keyOf = keysIn(config, env);
   /** Another key, which a login keeps meanwhile, makes another model. */
   const built = new Map<string, { readonly key: string | null; readonly model: Model | null }>();
@@ -103,7 +103,7 @@ export const modelsFor = (
     const place = placeOfModel(config, requested, env, keyOf, defaultProvider());
     const { name } = place.provider;
     const known = built.get(name);
-    const model = known?.key === place.key ? known.model : modelAt(place, config, timeouts);
+    const model = known?.key === place.key ? known.model : modelAt(place, config, shared);
     built.set(name, { key: place.key, model });
     return model === null ? null : asked(model, place.model);
   };

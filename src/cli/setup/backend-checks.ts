@@ -1,5 +1,7 @@
+import { existsSync } from 'node:fs';
 import type { Assistants } from '../../actors/assistants/assistants.ts';
 import { nameInPrices, priceOf, priceTable } from '../../actors/model/price-table.ts';
+import { proxyFor, shownProxy } from '../../actors/model/proxy-choice.ts';
 import { childEnvironment } from '../../actors/process/run-command.ts';
 import { isAssistantName } from '../../machines/agent/agent-context.ts';
 import type { LoadedConfig } from '../config/config.ts';
@@ -7,6 +9,7 @@ import {
   askedPlace,
   type FoundKey,
   keyPlaces,
+  type Provider,
   placeOfModel,
   withChosenModel,
 } from '../config/providers.ts';
@@ -67,6 +70,24 @@ export const foundText = ({ source, from }: FoundKey, env: NodeJS.ProcessEnv): s
     not_needed: 'it needs no key',
   })[source];
 
+/** How calls to the provider leave this machine, where that is not the usual way. */
+const roadChecks = ({ baseURL }: Provider, env: NodeJS.ProcessEnv): readonly Check[] => {
+  const authority = env['NODE_EXTRA_CA_CERTS'];
+  const trusted: Check = existsSync(authority ?? '')
+    ? { check: 'trust', status: 'ok', detail: `also the certificates of ${authority}` }
+    : { check: 'trust', status: 'problem', detail: `NODE_EXTRA_CA_CERTS: no file ${authority}` };
+  const roads = authority ? [trusted] : [];
+  try {
+    const proxy = baseURL === null ? null : proxyFor(baseURL, env);
+    if (proxy === null) return roads;
+    const detail = `calls to the provider go through ${shownProxy(proxy)}, by ${proxy.variable}`;
+    return [{ check: 'proxy', status: 'ok', detail }, ...roads];
+  } catch (error) {
+    const detail = error instanceof Error ? error.message : String(error);
+    return [{ check: 'proxy', status: 'problem', detail }, ...roads];
+  }
+};
+
 /** Reports the backend that a server would choose now, and why. */
 export const backendChecks = async (
   loaded: LoadedConfig,
@@ -116,5 +137,6 @@ export const backendChecks = async (
         ]
       : []),
     ...(scripted ? [] : priceChecks(chosen, paid)),
+    ...(scripted || assistant !== undefined ? [] : roadChecks(provider, variables)),
   ];
 };

@@ -6,7 +6,10 @@ import {
   probeModel,
   probeOwnProtocol,
 } from '../../actors/model/probe.ts';
+import { createProviderFetch } from '../../actors/model/provider-fetch.ts';
+import { proxySecrets } from '../../actors/model/proxy-choice.ts';
 import type { CommandContext } from '../client/command-context.ts';
+import { secretsOf } from '../config/cloud-access.ts';
 import { loadConfig } from '../config/config.ts';
 import {
   baseUrlOf,
@@ -190,7 +193,7 @@ export const probeModelCommand = async (
     io.err(`agent: there is no model to test: ${why}`);
     return exitCodes.failed;
   }
-  const safe = createRedactor(() => [key]);
+  const safe = createRedactor(() => [key, ...secretsOf(provider.access), ...proxySecrets(env)]);
   const asked = provider.type === 'openai' ? null : modelsFor(loaded, env)(api.provider_model);
   if (asked !== null) {
     const why = await probeOwnProtocol(asked, model);
@@ -206,6 +209,7 @@ export const probeModelCommand = async (
     model,
     protocol,
     compat: compatOf(api),
+    fetch: createProviderFetch(env),
   });
   const checks = checksFor(config, findings);
   if (json)
