@@ -104,6 +104,15 @@ test.each<[string, object, string, NodeJS.ProcessEnv, string]>([
   expect(placed(given, requested, env)).toBe(expected);
 });
 
+test.each([
+  ['0.0.0.0', '127.0.0.1:11434'],
+  [':2222', '127.0.0.1:2222'],
+  ['gpu.local:3333', 'gpu.local:3333'],
+  ['http://gpu.local', 'gpu.local'],
+])('OLLAMA_HOST=%s is %s', (OLLAMA_HOST, host) => {
+  expect(placed({}, 'ollama/x', { OLLAMA_HOST })).toBe(`ollama (openai) http://${host}/v1 x none`);
+});
+
 test('a key file wins over the variable, and one that is missing is told by its name', () => {
   const key_file = join(temporaryFolder(), 'key');
   const given = { providers: { openai: { key_file } } };
@@ -131,6 +140,21 @@ test.each<[NodeJS.ProcessEnv, object, string]>([
   };
 
   expect(withChosenModel(loaded, env).config.api.provider_model).toBe(model);
+});
+
+test.each<[NodeJS.ProcessEnv, object, string]>([
+  [{}, {}, 'ollama/qwen'],
+  [{ OPENAI_API_KEY: 'k' }, {}, 'gpt-5.1'],
+  [{ ANTHROPIC_API_KEY: 'k' }, {}, 'anthropic/claude-sonnet-4-5'],
+  [{}, { api: { provider_model: 'gpt-4o' } }, 'gpt-4o'],
+  [{}, own, 'gpt-5.1'],
+])('beside a local server, with %o and %o agents use %s', (env, given, model) => {
+  const loaded = {
+    ...{ config: configSchema.parse(given), file: '', files: [], layers: [] },
+    ...{ named: null, fileChosen: false, portChosen: false },
+  };
+
+  expect(withChosenModel(loaded, env, { local: 'ollama/qwen' }).config.api.provider_model).toBe(model);
 });
 
 test('keys of providers and headers that hold one are secret, other headers are not', () => {

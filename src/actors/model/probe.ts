@@ -111,13 +111,16 @@ interface ServerModels {
 }
 
 const unknownServer: ServerModels = { kind: null, models: null, contextWindow: null };
-const waitMs = 10_000;
+const usualWaitMs = 10_000;
 const maxCharacters = 4_000_000;
 
-type Asked = Pick<ProbeOptions, 'apiKey' | 'fetch'>;
+interface Asked extends Pick<ProbeOptions, 'apiKey' | 'fetch'> {
+  readonly waitMs?: number;
+}
 
 /** Null when there is no such document. A redirect never gets the key. */
-const fetchJson = async (url: string, { apiKey, fetch: send = fetch }: Asked): Promise<unknown> => {
+const fetchJson = async (url: string, asked: Asked): Promise<unknown> => {
+  const { apiKey, fetch: send = fetch, waitMs = usualWaitMs } = asked;
   try {
     const response = await send(url, {
       headers: { authorization: `Bearer ${apiKey}` },
@@ -141,18 +144,29 @@ const kindByOwner: Readonly<Record<string, ServerModels['kind']>> = {
   vllm: 'vLLM',
 };
 
+type Server = Asked & Pick<ProbeOptions, 'baseURL'>;
+
+const pathOf = (baseURL: string): string => new URL(baseURL).pathname.replace(/(?<!\/)\/+$/, '');
+
+/** Null without a list at `GET /models`. */
+const listedModels = async ({ baseURL, ...asked }: Server) => {
+  const path = `${pathOf(baseURL)}/models`;
+  const parsed = modelListSchema.safeParse(await fetchJson(withPath(baseURL, path), asked));
+  return parsed.success ? parsed.data.data : null;
+};
+
+/** The models that a server lists; null without a list. Never rejects. */
+export const servedModels = async (server: Server): Promise<readonly string[] | null> =>
+  (await listedModels(server))?.map(({ id }) => id) ?? null;
+
 /** Reads `GET /models` of a base URL, and `/props` of llama.cpp. Never rejects. */
 const readServerModels = async ({
   baseURL,
   model,
   ...asked
 }: ProbeOptions): Promise<ServerModels> => {
-  const basePath = new URL(baseURL).pathname.replace(/(?<!\/)\/+$/, '');
-  const parsed = modelListSchema.safeParse(
-    await fetchJson(withPath(baseURL, `${basePath}/models`), asked),
-  );
-  if (!parsed.success) return unknownServer;
-  const { data } = parsed.data;
+  const data = await listedModels({ baseURL, ...asked });
+  if (data === null) return unknownServer;
   const kind =
     data
       .map(({ owned_by }) => kindByOwner[String(owned_by)] ?? null)

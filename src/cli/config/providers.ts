@@ -90,9 +90,22 @@ const signed = '';
 const withVersion = (url: string, version: string): string =>
   new RegExp(`/${version}/?$`).test(url) ? url : `${url.replace(/\/$/, '')}/${version}`;
 
-/** Addresses that the programs of Anthropic and Google take, too, there without a version. */
+/** As ollama reads it: `host`, `:port`, `0.0.0.0:port`, `http://host:port`; undefined if it cannot be read. */
+const ollamaAt = (given: string): string | undefined => {
+  const text = given.trim();
+  const [, scheme = 'http', rest = ''] = /^(?:(https?):\/\/)?(.*)$/s.exec(text) ?? [];
+  const address = `${scheme}://${rest.startsWith(':') ? '127.0.0.1' : ''}${rest}`;
+  if (!URL.canParse(address)) return undefined;
+  const url = new URL(address);
+  if (['0.0.0.0', '[::]'].includes(url.hostname)) url.hostname = '127.0.0.1';
+  if (url.port === '' && !text.startsWith(scheme)) url.port = '11434';
+  return `${url.origin}/v1`;
+};
+
+/** Addresses that the programs of Anthropic, Google and ollama take, too, there without a version. */
 const addressIn = (name: string, env: NodeJS.ProcessEnv): string | undefined => {
   const [anthropic, gemini] = [env['ANTHROPIC_BASE_URL'], env['GEMINI_BASE_URL']];
+  if (name === 'ollama' && env['OLLAMA_HOST']) return ollamaAt(env['OLLAMA_HOST']);
   if (name === 'anthropic' && anthropic) return withVersion(anthropic, 'v1');
   return name === 'google' && gemini ? withVersion(gemini, 'v1beta') : undefined;
 };
@@ -307,14 +320,22 @@ const choiceText = (model: string, found: FoundKey, backend: Config['api']['back
 
 /**
  * Names the model that agents use after the provider whose key is there, where the configuration
- * names none, and the provider of names without one. `before`: the provider of a server that runs.
+ * names none, else `local`; and the provider of names without one. `before`: the provider of a server
+ * that runs.
  * @throws ConfigError
  */
 export const withChosenModel = (
   loaded: LoadedConfig,
   env: NodeJS.ProcessEnv,
-  find = keySources(loaded.config, env),
-  before?: string,
+  {
+    find = keySources(loaded.config, env),
+    before,
+    local = null,
+  }: {
+    readonly find?: FindKey;
+    readonly before?: string | undefined;
+    readonly local?: string | null;
+  } = {},
 ): LoadedConfig => {
   const { config } = loaded;
   const { provider_model: named, backend } = config.api;
@@ -322,10 +343,14 @@ export const withChosenModel = (
   const { provider } = placeOfModel(config, shippedApi.provider_model, env, keyOf, before);
   const found = find(provider);
   const isDefault = provider.name === 'openai';
+  const isAuto = ['auto', 'builtin'].includes(backend);
+  const isKeyless = isDefault && found === null && !hasOwnAddress(config);
+  if (isKeyless && local !== null && isAuto && named === shippedApi.provider_model)
+    return { ...loaded, config: { ...config, api: { ...config.api, provider_model: local } } };
   if (isDefault && found?.source !== 'kept') return loaded;
   const chosen = isDefault ? loaded : { ...loaded, defaultProvider: provider.name };
   const isBare = placeOfModel(config, named, env, keyOf, before).model === named;
-  if (!isBare || !['auto', 'builtin'].includes(backend)) return chosen;
+  if (!isBare || !isAuto) return chosen;
   const provider_model =
     isDefault || named !== shippedApi.provider_model
       ? named

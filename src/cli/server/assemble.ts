@@ -106,8 +106,11 @@ export interface Current {
   /** Why the server refused its newest configuration; null: it counts. */
   refused: string | null;
   loaded: LoadedConfig;
-  /** By the keys that are there now: `agent auth` adds and removes them while the server runs. */
-  choose: () => LoadedConfig;
+  /**
+   * By the keys that are there now: `agent auth` adds and removes them while the server runs. Null:
+   * without the model of a local server, which was found and not configured.
+   */
+  choose: (local?: null) => LoadedConfig;
   resolved: ResolvedSettings;
   selectModel: (requested: string) => Model | null;
   assistants: Assistants;
@@ -117,17 +120,21 @@ export interface Current {
   trusted: readonly TrustedPlace[];
 }
 
-/** Adds the credentials that the server took from its environment at the start. @throws ConfigError */
+/**
+ * Adds the credentials that the server took from its environment at the start. `local` is the model of
+ * a local server, for those who have nothing else. @throws ConfigError
+ */
 export const takeFrom =
   (project: Project, surroundings: ServerEnvironment) =>
-  (given: LoadedConfig): Current => {
+  (given: LoadedConfig, local: string | null = null): Current => {
     const variables = { ...surroundings.env, ...surroundings.credentials };
     requireKeptKeys(variables);
     const find = keySources(given.config, variables);
-    const loaded = withChosenModel(given, variables, find);
+    const loaded = withChosenModel(given, variables, { find, local });
     let { defaultProvider } = loaded;
-    const choose = () => {
-      const chosen = withChosenModel(given, variables, find, defaultProvider);
+    const choose = (also = local) => {
+      const how = { find, before: defaultProvider, local: also };
+      const chosen = withChosenModel(given, variables, how);
       ({ defaultProvider } = chosen);
       return chosen;
     };

@@ -24,6 +24,7 @@ import {
 } from './assemble.ts';
 import { takeCredentials } from './assistants.ts';
 import { type InterruptedNote, noteOf } from './interrupted-commands.ts';
+import { findLocalModel } from './local-models.ts';
 import { lockProject } from './lock-project.ts';
 import { createLogger, type Logger, loggingOf } from './logs/logger.ts';
 import { modelNote } from './models.ts';
@@ -130,9 +131,23 @@ export const runServer = async ({
   const environment = { ...childEnvironment(env), ...gitIdentity(project.root) };
   const credentials = takeCredentials(env);
   const webhooks = takeWebhooks(loaded.config, env);
-  const take = takeFrom(project, { credentials, environment, env });
+  const takeWith = takeFrom(project, { credentials, environment, env });
+  let local: string | null = null;
+  let onLocalModel = (): void => void Object.assign(current, take(loaded));
+  const hasBackend = (): boolean => modelNote(current.loaded.config, current).ok;
+  /** With a look for a local server after the one for logins. */
+  const take = (given: LoadedConfig): Current => {
+    const next = takeWith(given, local);
+    const checkLogins = async (): Promise<void> => {
+      await next.assistants.checkLogins();
+      if (hasBackend()) return;
+      local = await findLocalModel(current.loaded.config, { ...env, ...credentials });
+      if (local !== null) onLocalModel();
+    };
+    return { ...next, assistants: { ...next.assistants, checkLogins } };
+  };
   const current: Current = take(loaded);
-  if (!modelNote(current.loaded.config, current).ok) await current.assistants.checkLogins();
+  if (!hasBackend()) await current.assistants.checkLogins();
   const lock = await lockProject(project);
   let assembled: Assembled | null = null;
   try {
@@ -188,7 +203,9 @@ export const runServer = async ({
     const running = await assemble(parts, await open(parts));
     assembled = running;
     const serving = await serve(parts, running, lock);
-    return { ...serving, reload: () => reload(parts, running, () => take(load())) };
+    const reloadNow = (): void => reload(parts, running, () => take(load()));
+    onLocalModel = reloadNow;
+    return { ...serving, reload: reloadNow };
   } catch (error) {
     assembled?.store.close();
     lock.release();

@@ -217,7 +217,11 @@ const buildApplication = (
     configAccepted: () => current.refused === null,
     inspection,
     surroundings: () => ({
-      ...surroundingsOf({ ...current.loaded, config: config() }, credentials, environment['PATH']),
+      ...surroundingsOf(
+        { ...current.loaded, config: current.choose(null).config },
+        credentials,
+        environment['PATH'],
+      ),
       interrupted,
       choice: current.loaded.choice,
       default_provider: current.loaded.defaultProvider,

@@ -16,6 +16,7 @@ import {
 import type { Config } from '../config/schema/config-schema.ts';
 import { isWholePrice, pricesFrom } from '../config/settings.ts';
 import { assistantsFor, takeCredentials } from '../server/assistants.ts';
+import { findLocalModel } from '../server/local-models.ts';
 import { modelNote, modelsFor } from '../server/models.ts';
 import { keptKeysFile, requireKeptKeys } from '../server/secrets/kept-keys.ts';
 import { claudeToolsText } from './claude-tools.ts';
@@ -70,6 +71,9 @@ export const foundText = ({ source, from }: FoundKey, env: NodeJS.ProcessEnv): s
     not_needed: 'it needs no key',
   })[source];
 
+const localText =
+  'the first model of a server on this machine that answers: no key is set and no coding assistant is logged in';
+
 /** How calls to the provider leave this machine, where that is not the usual way. */
 const roadChecks = ({ baseURL }: Provider, env: NodeJS.ProcessEnv): readonly Check[] => {
   const authority = env['NODE_EXTRA_CA_CERTS'];
@@ -98,18 +102,21 @@ export const backendChecks = async (
   const credentials = takeCredentials(env);
   const variables = { ...env, ...credentials };
   requireKeptKeys(variables);
-  const chosen = withChosenModel(loaded, variables);
+  const first = withChosenModel(loaded, variables);
+  const assistants = assistantsFor(first.config, { credentials, environment, env });
+  const noteOf = (given: LoadedConfig) =>
+    modelNote(given.config, { selectModel: modelsFor(given, variables), assistants });
+  if (!noteOf(first).ok) await assistants.checkLogins();
+  const local = noteOf(first).ok ? null : await findLocalModel(first.config, variables);
+  const chosen = local === null ? first : withChosenModel(loaded, variables, { local });
   const { config } = chosen;
-  const assistants = assistantsFor(config, { credentials, environment, env });
-  const parts = { selectModel: modelsFor(chosen, variables), assistants };
-  if (!modelNote(config, parts).ok) await assistants.checkLogins();
-  const { ok, detail, assistant } = modelNote(config, parts);
+  const { ok, detail, assistant } = noteOf(chosen);
   const scripted = config.api.backend === 'scripted';
   const { provider } = placeOfModel(config, config.api.provider_model, variables);
   const found = keyPlaces(config, variables).find(({ name }) => name === provider.name)?.found;
   const why =
     ok && found && !scripted && !isAssistantName(config.api.backend)
-      ? `; ${foundText(found, variables)}`
+      ? `; ${local === null ? foundText(found, variables) : localText}`
       : '';
   const paid = new Set(
     Object.values(config.roles).flatMap(({ backend = config.api.backend, model } = {}) =>

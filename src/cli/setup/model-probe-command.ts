@@ -20,6 +20,7 @@ import {
 } from '../config/providers.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 import { exitCodes } from '../output/exit-codes.ts';
+import { findLocalModel } from '../server/local-models.ts';
 import { compatOf, modelsFor } from '../server/models.ts';
 import { requireKeptKeys } from '../server/secrets/kept-keys.ts';
 import { createRedactor } from '../server/secrets/redact.ts';
@@ -174,7 +175,11 @@ export const probeModelCommand = async (
 ): Promise<number> => {
   const { io, env, json, project } = context;
   requireKeptKeys(env);
-  const loaded = withChosenModel(loadConfig({ config: configFile, project }, env), env);
+  const given = loadConfig({ config: configFile, project }, env);
+  const keyed = withChosenModel(given, env);
+  const isKeyless = placeOfModel(keyed.config, keyed.config.api.provider_model, env).key === null;
+  const local = isKeyless ? await findLocalModel(keyed.config, env) : null;
+  const loaded = withChosenModel(given, env, { local });
   const { provider, model, key } = placeOfModel(
     loaded.config,
     loaded.config.api.provider_model,
