@@ -29,7 +29,11 @@ export const mayPark = (failure: Failure | null, context: AgentContext): boolean
     context.limits.onQuota !== 'fail' &&
     (context.parks ?? 0) < parksAtMost);
 
-export const parkingFor = (failure: Failure, { backend }: AgentContext, at: number): Parking => {
+export const parkingFor = (
+  failure: Failure,
+  { backend, limits }: AgentContext,
+  at: number,
+): Parking => {
   const used = budgetIn(failure);
   if (used !== null) return parkedByBudget(used, backend, at);
   const { facts, message } = failure;
@@ -39,7 +43,7 @@ export const parkingFor = (failure: Failure, { backend }: AgentContext, at: numb
     since: at,
     until: at + Math.round(Math.min(Math.max(pause, shortestParkMs), longestParkMs)),
     reason: `provider limit: ${message}`,
-    backend,
+    backend: limits.limitedBy ?? backend,
   };
 };
 

@@ -160,7 +160,10 @@ export const bareSettings = (
   defaultAnswer: null,
   defaultDecision: null,
   prices: {},
-  placeOf: (model) => ({ model, baseUrl: null, provider: 'openai', variable: 'OPENAI_API_KEY' }),
+  placeOf: (model) => ({
+    ...{ model, baseUrl: null, variable: 'OPENAI_API_KEY' },
+    provider: model.includes('/') ? (model.split('/')[0] ?? '') : 'openai',
+  }),
   mcpServers: [],
   maxRetries: 0,
   maxModelRetries: 0,

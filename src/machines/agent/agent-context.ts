@@ -31,6 +31,8 @@ export interface AgentLimits {
   readonly maxModelRetries: number;
   /** Limit of turns in a row with only malformed calls. */
   readonly maxStrikes: number;
+  /** The name of the limits that park it; absent: that of the backend. */
+  readonly limitedBy?: string;
   /** Size of the model's context in tokens; null where unknown. */
   readonly contextWindow: number | null;
   readonly approvals: readonly string[];

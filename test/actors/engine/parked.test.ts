@@ -89,6 +89,24 @@ test('another task of the same backend does not call the provider, and says the 
   expect(elsewhere.status, 'a task of another backend').toBe('complete');
 });
 
+test('a limit of one provider holds up its tasks only', async () => {
+  const { running, provider } = await open(({ body }) =>
+    body['model'] === 'one/large' ? noQuota(600) : finished,
+  );
+
+  const first = await begin(running, 'work', { model: 'one/large' });
+  await untilParked(running, first);
+  const second = await begin(running, 'work', { model: 'one/large' });
+  const waits = await untilParked(running, second);
+  const other = await begin(running, 'work', { model: 'other/large' });
+  const ended = await untilStatus(running, other, 'complete', 'failed');
+
+  expect(waits.parked_reason).toMatch(/^provider limit/);
+  expect(ended).toMatchObject({ status: 'complete' });
+  expect(await running.service.status(first)).toMatchObject({ phase: 'backing_off' });
+  expect(provider.requests.map(({ body }) => body['model'])).toEqual(['one/large', 'other/large']);
+});
+
 test('a Retry-After of a million years parks for a week', async () => {
   const { running } = await open(() => limited('31536000000000'));
 

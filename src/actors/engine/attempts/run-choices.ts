@@ -4,20 +4,32 @@ import type { Tracker } from '../../tracker/port.ts';
 import { landsAs } from '../merging/rework.ts';
 import type { TaskHost } from '../tasks/task-host.ts';
 import { type Budgets, isFree } from './budgets.ts';
-import { type BackendSelector, missingFor } from './select-assistant.ts';
+import { type BackendSelector, missingFor, type SelectedBackend } from './select-assistant.ts';
 import { limitsFor, type Settings } from './settings.ts';
 import type { RunChoices } from './task-actor-ports.ts';
+
+/**
+ * The name of the limits that hold up a run: each provider has its own. Those of OpenAI are called as
+ * all were before there were several.
+ */
+const limitsOf = ({ backend, name }: SelectedBackend, { placeOf }: Settings): string => {
+  const provider = backend === 'builtin' ? placeOf(name).provider : 'openai';
+  return provider === 'openai' ? backend : `${backend}:${provider}`;
+};
 
 export const createRunChoices = (
   settings: () => Settings,
   backends: Pick<BackendSelector, 'now'>,
   now: () => number,
 ): RunChoices => ({
-  limits: (run, role) => limitsFor(settings(), run, role, now()),
+  limits: (run, role) => ({
+    ...limitsFor(settings(), run, role, now()),
+    limitedBy: limitsOf(backends.now(run, role), settings()),
+  }),
   backendOf: (run, role) => backends.now(run, role).backend,
   limitedBackendOf: (run, role) => {
     const chosen = backends.now(run, role);
-    return isFree(chosen) ? null : chosen.backend;
+    return isFree(chosen) ? null : limitsOf(chosen, settings());
   },
   modelOf: (run, role) => {
     const chosen = backends.now(run, role);

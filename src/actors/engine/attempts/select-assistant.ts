@@ -7,7 +7,7 @@ import type { Price } from '../../model/price.ts';
 import { priceForAssistant, priceOf } from '../../model/price-table.ts';
 import { modelNameFor, type Settings } from './settings.ts';
 
-type SelectedBackend =
+export type SelectedBackend =
   | {
       readonly backend: 'builtin';
       /** Null without a credential. */

@@ -19,7 +19,7 @@ export interface RunChoices {
   readonly limits: (options: RunOptions, role: Role) => AgentLimits;
   readonly backendOf: (options: RunOptions, role: Role) => Backend;
   /** The backend whose limits hold up a run; null for the scripted model, which has none. */
-  readonly limitedBackendOf: (options: RunOptions, role: Role) => Backend | null;
+  readonly limitedBackendOf: (options: RunOptions, role: Role) => string | null;
   readonly modelOf: (
     options: RunOptions,
     role: Role,
