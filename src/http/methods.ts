@@ -41,7 +41,7 @@ export type Method = (params: unknown, gone?: () => AbortSignal) => Promise<unkn
 const createCatalogueMethods = (catalogue: TaskQueries): Readonly<Record<string, Method>> => ({
   status: async (params) => catalogue.status(parseParams(taskParamsSchema, params).task_id),
   create: async (params) => {
-    const { description, title, dependencies, priority, labels } = parseParams(
+    const { description, title, dependencies, priority, labels, attachments } = parseParams(
       createParamsSchema,
       params,
     );
@@ -51,6 +51,7 @@ const createCatalogueMethods = (catalogue: TaskQueries): Readonly<Record<string,
       ...(dependencies === undefined ? {} : { dependencies }),
       ...(priority === undefined ? {} : { priority }),
       ...(labels === undefined ? {} : { labels }),
+      ...(attachments === undefined ? {} : { attachments }),
     });
   },
   list: async (params) => {

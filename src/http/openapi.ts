@@ -1,3 +1,4 @@
+import { imageTypes } from '../actors/files/image.ts';
 import {
   commonRefusals,
   errorAnswer,
@@ -198,6 +199,8 @@ const openReadRoute = (summary: string) => ({
   },
 });
 
+const imageContent = Object.fromEntries(imageTypes.map((type) => [type, {}]));
+
 /** Generated from the schemas that parse the requests. */
 export const openApiDocument = (name: string, version: string) => ({
   openapi: '3.1.0',
@@ -238,6 +241,33 @@ export const openApiDocument = (name: string, version: string) => ({
           200: { description: 'HTML to keep', content: { 'text/html': {} } },
           ...commonRefusals,
           404: errorAnswer('no such task'),
+          429: rpcRefusals[429],
+        },
+      },
+    },
+    '/images': {
+      post: {
+        summary: 'keeps an image for an hour; create takes its digest in attachments',
+        requestBody: { required: true, content: imageContent },
+        responses: {
+          200: { description: 'the image', ...jsonContent({ type: 'object' }) },
+          ...commonRefusals,
+          413: errorAnswer('more than 5 MiB'),
+          415: errorAnswer('no PNG, JPEG or WebP image, or another one than the header says'),
+          429: rpcRefusals[429],
+        },
+      },
+    },
+    '/images/{task_id}/{digest}': {
+      get: {
+        summary: 'an image of a task',
+        parameters: ['task_id', 'digest'].map((name) => ({
+          ...{ name, in: 'path', required: true, schema: { type: 'string' } },
+        })),
+        responses: {
+          200: { description: 'the image', content: imageContent },
+          ...commonRefusals,
+          404: errorAnswer('no such image'),
           429: rpcRefusals[429],
         },
       },

@@ -29,6 +29,7 @@ import {
   isStillAllowed,
 } from './gate.ts';
 import { addHealthRoutes, type HealthOptions } from './health.ts';
+import { addImageRoutes } from './image-routes.ts';
 import { parseText, wrongMediaType } from './json-body.ts';
 import type { AnswerPolicy } from './mcp/backend.ts';
 import { addMcpRoutes } from './mcp/mcp-routes.ts';
@@ -375,6 +376,7 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
   });
   app.get('/surroundings', async () => options.surroundings());
   addExportRoute(app, options, rpc.onRequest);
+  addImageRoutes(app, system.service, rpc.onRequest);
   addStreamRoutes(app, openStream, options);
   return app;
 };

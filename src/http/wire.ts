@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { imagesAtMost } from '../actors/files/image.ts';
 import { ServiceError } from '../machines/errors.ts';
 import { verdicts } from '../machines/review.ts';
 import type { RunOptions } from '../machines/task.ts';
@@ -139,6 +140,24 @@ export const createParamsSchema = z.strictObject({
   dependencies: z.array(id).max(1_000).optional().describe('tasks that must be complete first'),
   priority: z.int().min(0).max(4).optional().describe('0 (first) to 4 (last)'),
   labels: z.array(z.string().min(1).max(200)).max(100).optional().describe('labels of the task'),
+  attachments: z
+    .array(
+      z.strictObject({
+        digest: z
+          .string()
+          .regex(/^[0-9a-f]{64}$/, 'is no digest of POST /images')
+          .describe('from the answer to POST /images'),
+        name: z
+          .string()
+          .max(200)
+          .regex(/^\P{C}*$/u, 'has characters that cannot be shown')
+          .default('')
+          .describe('its file as people call it'),
+      }),
+    )
+    .max(imagesAtMost)
+    .optional()
+    .describe('images for the agent, uploaded in the last hour'),
 });
 
 export const editParamsSchema = z

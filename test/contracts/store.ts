@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { ImageFacts } from '../../src/actors/files/image.ts';
 import {
   type Change,
   DatabaseGoneError,
@@ -1082,6 +1083,61 @@ export const describeStore = (
       expect(await store.spent('2026-11-02', run)).toEqual(spent);
       expect(await store.spent('2026-11-02', null)).toEqual({ ...spent, runUsd: 0 });
       expect(await (await opened.reopen()).spent('2026-11-02', run)).toEqual(spent);
+    });
+
+    test('images wait for a task for an hour, and are kept with it', async () => {
+      const image = (digest: string) => ({ digest, mediaType: 'image/png', data: 'aGk=' }) as const;
+      const named = (images: readonly ImageFacts[]) =>
+        images.map(({ name, bytes }) => [name, bytes]);
+      await opened.setNow(1_000);
+      for (const digest of ['a', 'b', 'a']) await store.images.upload(image(digest), 2);
+
+      await store.images.attach('bd-a', [
+        { digest: 'b', name: 'two' },
+        { digest: 'a', name: 'one' },
+        { digest: 'none', name: 'none' },
+      ]);
+      await opened.setNow(1_000 + 3_600_001);
+      await store.images.upload(image('c'), 2);
+
+      const other = await opened.beside();
+      expect(named(await other.images.attached('bd-a'))).toEqual([
+        ['two', 2],
+        ['one', 2],
+      ]);
+      expect(await other.images.find('bd-a', 'a')).toEqual(image('a'));
+      expect(await other.images.find('bd-b', 'a')).toBeNull();
+      expect((await other.images.uploaded(['a', 'b', 'c'])).map(({ digest }) => digest)).toEqual([
+        'c',
+      ]);
+      for (let n = 0; n < 40; n += 1) await store.images.upload(image(`n${n}`), 2);
+      const all = Array.from({ length: 40 }, (_, n) => `n${n}`);
+      const left = (await store.images.uploaded([...all, 'c'])).map(({ digest }) => digest);
+      expect(left.length).toBeLessThanOrEqual(33);
+      expect(left).toContain('n39');
+    });
+
+    test('what an attempt read is limited, and goes with its steps', async () => {
+      const read = (attempt: number, digest: string, bytes: number) =>
+        store.images.keepRead('bd-a', attempt, { digest, mediaType: 'image/png', data: '' }, bytes);
+      const mib = 1024 * 1024;
+      await store.images.upload({ digest: 'own', mediaType: 'image/png', data: '' }, 1);
+      await store.images.attach('bd-a', [{ digest: 'own', name: '' }]);
+
+      expect(await read(1, 'a', 6 * mib)).toBe(true);
+      expect(await read(1, 'a', 6 * mib)).toBe(true);
+      expect(await read(1, 'b', 5 * mib)).toBe(false);
+      expect(await read(2, 'b', 5 * mib)).toBe(true);
+      for (let n = 0; n < 7; n += 1) expect(await read(1, `n${n}`, 1)).toBe(true);
+      expect(await read(1, 'last', 1)).toBe(false);
+
+      await store.commit({ entries: [], forgetSteps: { taskId: 'bd-a', attempt: 1 } });
+      expect(await store.images.find('bd-a', 'a')).toBeNull();
+      expect(await store.images.find('bd-a', 'b')).not.toBeNull();
+      expect(await store.images.attached('bd-a')).toHaveLength(1);
+      await store.images.forget('bd-a');
+      expect(await store.images.find('bd-a', 'b')).toBeNull();
+      expect(await store.images.attached('bd-a')).toEqual([]);
     });
 
     test('it reports that it works', async () => {

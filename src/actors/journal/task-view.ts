@@ -11,6 +11,7 @@ import type { TaskContext } from '../../machines/task/task-context.ts';
 import { hasParkedAttempt, ownOutcome } from '../../machines/task/task-selectors.ts';
 import { finalStatuses, noUsage, roles } from '../../machines/task.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
+import { imageTypes } from '../files/image.ts';
 import type { RemovedHistory } from '../store/port.ts';
 import { defaultCloseReason } from '../tracker/close-reason.ts';
 import { leftOutSchema } from '../workspace/git/work-records.ts';
@@ -263,6 +264,17 @@ export const taskViewSchema = z.strictObject({
     .array(endedAttemptSchema)
     .optional()
     .describe('the attempts that are over, in the answer to status'),
+  attachments: z
+    .array(
+      z.strictObject({
+        digest: z.string().describe('SHA-256 of its bytes, hexadecimal'),
+        name: z.string().describe('its file as the person called it; may be empty'),
+        media_type: z.enum(imageTypes).describe('by its first bytes'),
+        bytes: z.int().positive().describe('its size'),
+      }),
+    )
+    .optional()
+    .describe('images that a person attached, in the answers to status and create'),
   history_removed: z
     .strictObject({
       through_seq: z.int().nonnegative().describe('the last entry that was removed'),

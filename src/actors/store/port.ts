@@ -1,3 +1,5 @@
+import type { ImageData, ImageFacts } from '../files/image.ts';
+
 export interface Entry {
   /** Rises with each commit of the server; id of the SSE frame. */
   readonly seq: number;
@@ -543,6 +545,33 @@ export interface StoreHealth {
   check(): Answer<{ readonly ok: boolean; readonly detail: string }>;
 }
 
+/** An image that a task is to have, by its digest. */
+export interface NamedImage {
+  readonly digest: string;
+  readonly name: string;
+}
+
+/**
+ * Images that people attach to tasks, and those that agents read. They are here, not in files: any
+ * server of the store may run the task (ADR 0154).
+ */
+export interface Images {
+  /** Keeps an image for at least an hour, in which it can be attached; the last 32. */
+  upload(image: ImageData, bytes: number): Answer<void>;
+  /** Those of these that can be attached. */
+  uploaded(digests: readonly string[]): Answer<readonly ImageFacts[]>;
+  /** Gives uploaded images to a task, in this order; one that it has stays as it is. */
+  attach(taskId: string, images: readonly NamedImage[]): Answer<void>;
+  /** Those that people attached, in their order. */
+  attached(taskId: string): Answer<readonly ImageFacts[]>;
+  /** @returns false when the attempt has read as many as it may */
+  keepRead(taskId: string, attempt: number, image: ImageData, bytes: number): Answer<boolean>;
+  /** Of a task: attached, or read by an attempt that is not over. */
+  find(taskId: string, digest: string): Answer<ImageData | null>;
+  /** Removes all images of a task. */
+  forget(taskId: string): Answer<void>;
+}
+
 /**
  * Journal, actor states, steps and requests. Commits are carried out in the order in
  * which they were given.
@@ -552,4 +581,4 @@ export type Store = StoreWrites &
   StoreSharing &
   StoreReads &
   RequestAnswers &
-  StoreHealth & { close(): void };
+  StoreHealth & { readonly images: Images; close(): void };

@@ -16,6 +16,7 @@ import type {
   Store,
   TakenTask,
 } from './port.ts';
+import { createImages } from './rows/image-rows.ts';
 import { createEntryReader } from './rows/journal-rows.ts';
 import {
   afterAnswer,
@@ -338,6 +339,7 @@ export const createRowStore = (
   };
 
   return {
+    images: createImages(database),
     commit: (...changes) =>
       afterAnswer(
         database.write(() => writer.write(changes)),

@@ -48,6 +48,8 @@ export interface Client {
   /** True when a server answers. Otherwise tasks are shown as last committed. */
   readonly live: boolean;
   readonly call: Call;
+  /** Keeps an image for `create`. @returns its digest. @throws CallError */
+  readonly upload: (image: Buffer) => Promise<string>;
   /**
    * The frames of a task until its attempt ends, or (null) of every task; reconnects as needed.
    * @throws CallError

@@ -62,6 +62,7 @@ type OfflineMethods = (
 
 /** The server's methods on the project's database and files. */
 interface Files {
+  readonly service: OfflineService;
   readonly methods: ReturnType<OfflineMethods>;
   /** Writes what changed to the project's file. */
   finish(): Promise<void>;
@@ -133,8 +134,10 @@ const openFiles = async (
     },
     redact,
   );
+  const service = createOfflineService(tracker, store, Date.now, workOf);
   return {
-    methods: createOfflineMethods(createOfflineService(tracker, store, Date.now, workOf)),
+    service,
+    methods: createOfflineMethods(service),
     close: store.close,
     finish: async () => {
       if (!isUsed || !kept) return;
@@ -148,15 +151,28 @@ const openFiles = async (
   };
 };
 
-const offlineClient = (options: ConnectOptions): Client => ({
-  live: false,
-  call: async <Name extends MethodName>(
-    method: Name,
-    params: Params<Name>,
-  ): Promise<Result<Name>> => {
+const offlineClient = (options: ConnectOptions): Client => {
+  const use = async <Answer>(
+    mayCreate: boolean,
+    work: (files: Files) => Promise<Answer>,
+  ): Promise<Answer> => {
     try {
-      const files = await openFiles(options, method === 'create');
+      const files = await openFiles(options, mayCreate);
       try {
+        return await work(files);
+      } finally {
+        files.close();
+      }
+    } catch (error) {
+      if (isServiceError(error))
+        throw new CallError(error.code, error.message, { ...error.facts }, error);
+      throw error;
+    }
+  };
+  return {
+    live: false,
+    call: <Name extends MethodName>(method: Name, params: Params<Name>): Promise<Result<Name>> =>
+      use(method === 'create', async (files) => {
         const run = files.methods[method];
         if (run === undefined)
           throw new CallError(
@@ -166,22 +182,16 @@ const offlineClient = (options: ConnectOptions): Client => ({
         const answer = await run(params);
         await files.finish();
         return answer as Result<Name>;
-      } finally {
-        files.close();
-      }
-    } catch (error) {
-      if (isServiceError(error))
-        throw new CallError(error.code, error.message, { ...error.facts }, error);
-      throw error;
-    }
-  },
-  frames: () => {
-    throw new CallError(
-      'server_needed',
-      'a live stream needs a running server; leave out --no-start',
-    );
-  },
-});
+      }),
+    upload: (image) => use(true, async ({ service }) => (await service.upload(image)).digest),
+    frames: () => {
+      throw new CallError(
+        'server_needed',
+        'a live stream needs a running server; leave out --no-start',
+      );
+    },
+  };
+};
 
 const lookMethods: readonly string[] = ['list', 'status'];
 

@@ -1,4 +1,4 @@
-import { isJsonObject } from '../../machines/json.ts';
+import { isJsonObject, textIn } from '../../machines/json.ts';
 import type { Client, MethodName, Params, Result } from './client.ts';
 import {
   type Address,
@@ -39,9 +39,25 @@ const call = async <Name extends MethodName>(
   return answer['result'] as Result<Name>;
 };
 
+const upload = async (address: Address, body: Buffer): Promise<string> => {
+  const { imageTypeOf } = await import('../../actors/files/image.ts');
+  let answer: unknown;
+  try {
+    const headers = { 'content-type': imageTypeOf(body) ?? 'application/octet-stream' };
+    const request = { method: 'POST', headers, idleMs: callMs, body } as const;
+    answer = JSON.parse(await readBody(await sendHttpRequest(address, '/images', request)));
+  } catch (error) {
+    throw connectionLost(error);
+  }
+  const digest = textIn(answer, 'digest');
+  if (digest !== null) return digest;
+  throw errorInAnswer(answer) ?? connectionLost(new Error('the answer has no digest'));
+};
+
 export const createHttpClient = (address: Address): Client => ({
   live: true,
   call: (method, params) => call(address, method, params),
+  upload: (image) => upload(address, image),
   frames: async function* (taskId, after, signal) {
     const { followFrames: frames } = await import('./http-frames.ts');
     yield* frames(address, taskId, after, signal);

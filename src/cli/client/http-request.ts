@@ -145,10 +145,10 @@ export interface HttpRequest {
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
   readonly idleMs: number;
-  readonly body?: string;
+  readonly body?: string | Buffer;
 }
 
-const requestText = (
+const requestHead = (
   { host }: URL,
   { token }: Address,
   path: string,
@@ -164,7 +164,7 @@ const requestText = (
   const lines = Object.entries(sent).map(([name, value]) => `${name}: ${value}`);
   if (lines.some((line) => /[^\x20-\x7e]/.test(line)))
     throw new Error('a header may have printable ASCII characters only');
-  return `${method} ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}`;
+  return `${method} ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`;
 };
 
 /**
@@ -180,7 +180,7 @@ export const sendHttpRequest = async (
   const { signal, idleMs } = request;
   const to = new URL(address.url);
   if (to.protocol !== 'http:') throw new Error(`the address is not http: ${to.protocol}`);
-  const text = requestText(to, address, path, request);
+  const head = requestHead(to, address, path, request);
   const socket = connect({
     host: to.hostname.replace(/^\[|\]$/g, ''),
     port: Number(to.port || 80),
@@ -189,7 +189,9 @@ export const sendHttpRequest = async (
     ...(signal === undefined ? {} : { signal: AbortSignal.any([signal]) }),
   });
   socket.once('timeout', () => socket.destroy(new NoAnswerError(idleMs)));
-  socket.write(text);
+  const { body = '' } = request;
+  socket.write(typeof body === 'string' ? `${head}${body}` : head);
+  if (typeof body !== 'string') socket.write(body);
   return readHttpAnswer(socket, () => socket.destroy());
 };
 

@@ -236,6 +236,17 @@ export interface Task {
     /** when its work was merged; absent: it was not */
     readonly merged_at?: string | undefined;
   }[] | undefined;
+  /** images that a person attached, in the answers to status and create */
+  readonly attachments?: readonly {
+    /** SHA-256 of its bytes, hexadecimal */
+    readonly digest: string;
+    /** its file as the person called it; may be empty */
+    readonly name: string;
+    /** by its first bytes */
+    readonly media_type: 'image/png' | 'image/jpeg' | 'image/webp';
+    /** its size */
+    readonly bytes: number;
+  }[] | undefined;
   /** that its journal was removed because it was old; absent: it was not */
   readonly history_removed?: {
     /** the last entry that was removed */
@@ -385,6 +396,13 @@ export interface Methods {
       readonly priority?: number | undefined;
       /** labels of the task */
       readonly labels?: readonly string[] | undefined;
+      /** images for the agent, uploaded in the last hour */
+      readonly attachments?: readonly {
+        /** from the answer to POST /images */
+        readonly digest: string;
+        /** its file as people call it */
+        readonly name?: string | undefined;
+      }[] | undefined;
     };
     readonly result: Task;
   };

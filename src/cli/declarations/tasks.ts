@@ -48,12 +48,20 @@ export const createCommand = defineCommand({
     priority: { type: 'number', value: 'n', describe: 'Priority, 0 (first) to 4 (last)' },
     label: { type: 'text', value: 'text', many: true, describe: 'Label' },
     role: { type: 'text', value: 'role', choices: roles, describe: 'Role that works on the task' },
+    attach: {
+      type: 'text',
+      value: 'file',
+      many: true,
+      completes: 'file',
+      describe: 'Image for the agent: PNG, JPEG or WebP, at most 5 MiB; at most 8, 10 MiB together',
+    },
     run: { type: 'switch', needs: 'role', describe: 'Run the task at once with that role' },
     ...asyncFlag,
     ...runFlags,
   },
   examples: [
     ['agent create "Fix the sum" --deps bd-a1b2', 'create a task that waits for another'],
+    ['agent create "Fix the header" --attach shot.png', 'show the agent a screenshot'],
     ['agent create -F task.md', 'the first line of the file is the title'],
     ['agent create "Fix the sum" --role engineer --run', 'create a task and watch it run'],
   ],
@@ -70,7 +78,11 @@ export const createCommand = defineCommand({
         usage: 'agent create "<description>", or - to read it from standard input',
       });
     const title = args.title ?? titleInstead(description, file) ?? undefined;
-    const created = { ...args, description, title };
+    const images =
+      args.attach === undefined
+        ? []
+        : (await import('../tasks/read-images.ts')).readImages(args.attach, context.cwd);
+    const created = { ...args, description, title, images };
     if (args.run === true && args.role !== undefined) {
       const request = { role: args.role, options: runOptionsOf(args), json: args.json };
       return commands.createAndRun(context, created, request, args.async);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isFreeText, requireId } from '../../actors/engine/queries/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import type { NamedImage } from '../../actors/store/port.ts';
 import { optionsSchema, parseParams } from '../../http/wire.ts';
 import { isServiceError } from '../../machines/errors.ts';
 import { isRoleLabel, roleLabel } from '../../machines/role-label.ts';
@@ -13,6 +14,7 @@ import { wrapLines } from '../output/wrap.ts';
 import { confirmText } from '../runs/confirm-text.ts';
 import { type RunRequest, runAndFollow, submit } from '../runs/run-task.ts';
 import { goOnWords } from '../words/state-words.ts';
+import type { GivenImage } from './read-images.ts';
 
 export interface CreateArgs {
   readonly description: string;
@@ -21,7 +23,18 @@ export interface CreateArgs {
   readonly priority?: number | undefined;
   readonly label?: readonly string[] | undefined;
   readonly role?: string | undefined;
+  readonly images?: readonly GivenImage[] | undefined;
 }
+
+const attach = async (
+  client: Client,
+  images: readonly GivenImage[],
+): Promise<{ readonly attachments?: readonly NamedImage[] }> => {
+  const attachments: NamedImage[] = [];
+  for (const { name, bytes } of images)
+    attachments.push({ digest: await client.upload(bytes), name });
+  return attachments.length === 0 ? {} : { attachments };
+};
 
 const createTask = async (client: Client, args: CreateArgs): Promise<TaskView> => {
   const labels = [
@@ -36,6 +49,7 @@ const createTask = async (client: Client, args: CreateArgs): Promise<TaskView> =
       : { dependencies: args.deps.flatMap((ids) => ids.split(',')).map(requireId) }),
     ...(args.priority === undefined ? {} : { priority: args.priority }),
     ...(labels.length === 0 ? {} : { labels }),
+    ...(await attach(client, args.images ?? [])),
   });
 };
 

@@ -276,7 +276,7 @@ const tools: Readonly<Record<string, McpToolDefinition>> = {
   create_task: {
     title: 'Create a task',
     says: 'Creates a task for an agent. Give dependencies to order tasks. Starts nothing; see run.',
-    params: createParamsSchema,
+    params: createParamsSchema.omit({ attachments: true }),
     annotations: adds,
     run: calls('create'),
   },

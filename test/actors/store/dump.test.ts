@@ -58,6 +58,11 @@ const fill = async ({ store, ledger }: OpenedLedger): Promise<void> => {
   const tracker = embeddedAt(temporaryFolder(), {}, ledger);
   const task = { description: 'é "q" \u2028 🙂\n\\u0000', priority: 2, labels: ['a'] };
   const first = await tracker.create({ ...task, title: 'one', dependencies: [] });
+  for (let n = 0; n < 9; n += 1) {
+    const digest = `image-${n}`;
+    await store.images.upload({ digest, mediaType: 'image/png', data: 'aGk=' }, 2);
+    await store.images.attach(first.id, [{ digest, name: 'é 🙂' }]);
+  }
   await tracker.create({ ...task, title: 'two', dependencies: [first.id] });
   await store.join({ charts, node: 'a', leaseMs: 60_000, name: 'a' });
   const actor = {

@@ -22,6 +22,7 @@ const linesWith = async (open: string | null): Promise<string> => {
   let hasEnded = false;
   const clientThat = (more: Partial<TaskView>): Client => ({
     live: true,
+    upload: async () => '',
     call: (async () => taskThat(hasEnded ? { status: 'complete' } : more)) as never,
     frames: async function* () {
       yield asked('i1');

@@ -6,7 +6,7 @@ import { entry } from '../../journal/event-types.ts';
 import { asTracked, savedSnapshot, viewSaved } from '../../journal/snapshots.ts';
 import type { TaskView } from '../../journal/task-view.ts';
 import { requestData } from '../../journal/transition-frames.ts';
-import type { StoreReads, StoreWrites } from '../../store/port.ts';
+import type { Store, StoreReads, StoreWrites } from '../../store/port.ts';
 import { defaultCloseReason } from '../../tracker/close-reason.ts';
 import type { StatusWrites, TrackerInfo, TrackerReads, TrackerWrites } from '../../tracker/port.ts';
 import type { WorkReads } from '../../workspace/worktrees/work-view.ts';
@@ -39,7 +39,7 @@ export const takeBack = async (
 
 export const createOfflineService = (
   tracker: TrackerInfo & TrackerReads & TrackerWrites & Pick<StatusWrites, 'close' | 'reopen'>,
-  store: (StoreReads & Pick<StoreWrites, 'commit'>) | null,
+  store: (StoreReads & Pick<StoreWrites, 'commit'> & Pick<Store, 'images'>) | null,
   now: () => number,
   workOf: WorkReads,
 ): OfflineService => {

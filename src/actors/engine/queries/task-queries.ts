@@ -5,14 +5,16 @@ import { statusAndPhase } from '../../../machines/phase.ts';
 import type { Acceptance } from '../../../machines/task/task-context.ts';
 import { finalStatuses, type TaskId } from '../../../machines/task.ts';
 import { holderOf, isTaken, type TrackedTask } from '../../../machines/tracked-task.ts';
+import type { ImageData, ImageFacts } from '../../files/image.ts';
 import { type Decided, decidedIn } from '../../journal/decision.ts';
 import { entry } from '../../journal/event-types.ts';
 import type { TaskView } from '../../journal/task-view.ts';
 import { endLabels } from '../../ledger/issue.ts';
-import type { Answer, NewEntry, StoreReads } from '../../store/port.ts';
+import type { Answer, NamedImage, NewEntry, Store, StoreReads } from '../../store/port.ts';
 import type { TaskFields, TrackerInfo, TrackerReads, TrackerWrites } from '../../tracker/port.ts';
 import type { Workspace } from '../../workspace/port.ts';
 import type { WorkReads } from '../../workspace/worktrees/work-view.ts';
+import { createAttaching } from './attach-images.ts';
 import { type ListRequest, listTasks, type TaskPage } from './list-tasks.ts';
 import { createTaskHistories, type TaskHistories } from './task-histories.ts';
 import { requireId, requireIds } from './task-id.ts';
@@ -30,7 +32,7 @@ interface TaskEdits {
 
 interface TaskEditPorts {
   readonly tracker: Pick<TrackerWrites, 'edit' | 'remove'>;
-  readonly store: Pick<StoreReads, 'actor'> | null;
+  readonly store: (Pick<StoreReads, 'actor'> & Pick<Store, 'images'>) | null;
   readonly find: (taskId: string) => Promise<TrackedTask>;
   readonly viewOf: (tracked: TrackedTask) => Promise<TaskView>;
   readonly record: (entry: NewEntry) => Answer<void>;
@@ -113,6 +115,7 @@ const createTaskEdits = (ports: TaskEditPorts): TaskEdits => {
       await requireAtRest(tracked.id, view);
       const { refusal } = await tracker.remove(tracked.id);
       if (refusal !== null) throw ServiceError.from(refusal);
+      await store?.images.forget(tracked.id);
       await note(view, 'deleted', { deleted: true });
       return view;
     },
@@ -125,6 +128,8 @@ export interface CreateRequest {
   readonly dependencies?: readonly string[];
   readonly priority?: number;
   readonly labels?: readonly string[];
+  /** Uploaded images. */
+  readonly attachments?: readonly NamedImage[];
 }
 
 export interface DecidedList {
@@ -140,6 +145,10 @@ export interface TaskQueries extends TaskEdits, TaskHistories {
    * tracker_unavailable
    */
   create(request: CreateRequest, requestId?: string): Promise<TaskView>;
+  /** Keeps an image for `create`. @throws invalid_params for bytes that are none, or too many */
+  upload(bytes: Buffer): Promise<ImageFacts>;
+  /** An image of a task. @throws task_not_found, also for an image that the task does not have */
+  image(taskId: string, digest: string): Promise<ImageData>;
   /** @throws task_not_found */
   status(taskId: string): Promise<TaskView>;
   /** `status: queued`: tasks whose dependencies are complete. */
@@ -157,19 +166,22 @@ export interface TaskQueries extends TaskEdits, TaskHistories {
 export interface TaskQueryPorts {
   readonly tracker: Pick<TrackerInfo, 'actor'> & TrackerReads & TrackerWrites;
   /** Null in a project without runs. */
-  readonly store: Pick<
-    StoreReads,
-    | 'read'
-    | 'kept'
-    | 'decisions'
-    | 'actor'
-    | 'tasks'
-    | 'openHosted'
-    | 'removed'
-    | 'usage'
-    | 'spent'
-    | 'attempts'
-  > | null;
+  readonly store:
+    | (Pick<
+        StoreReads,
+        | 'read'
+        | 'kept'
+        | 'decisions'
+        | 'actor'
+        | 'tasks'
+        | 'openHosted'
+        | 'removed'
+        | 'usage'
+        | 'spent'
+        | 'attempts'
+      > &
+        Pick<Store, 'images'>)
+    | null;
   readonly viewOf: (tracked: TrackedTask) => Promise<TaskView>;
   /** Commits an entry to the journal, soon. */
   readonly record: (entry: NewEntry) => Answer<void>;
@@ -264,6 +276,7 @@ export const createTaskQueries = ({
       : { ...view, held_by: holder };
   };
   const find = createFind(tracker, knownTask);
+  const attaching = createAttaching({ store, record, now, remove: tracker.remove });
   const changed = async (taskId: string, change: Promise<Acceptance>): Promise<TaskView> => {
     const { refusal } = await change;
     if (refusal !== null) throw ServiceError.from(refusal);
@@ -283,7 +296,18 @@ export const createTaskQueries = ({
         labels: request.labels ?? [],
         dependencies: requireIds(request.dependencies ?? []),
       };
-      return viewOf(await tracker.create(task, requestId));
+      const attach = await attaching.prepare(request.attachments ?? []);
+      const tracked = await tracker.create(task, requestId);
+      const attachments = await attach(tracked.id);
+      const view = await viewOf(tracked);
+      return attachments.length === 0 ? view : { ...view, attachments };
+    },
+    upload: attaching.upload,
+    image: async (taskId, digest) => {
+      const { id } = await find(taskId);
+      const found = (await store?.images.find(id, digest)) ?? null;
+      if (found === null) throw new ServiceError('task_not_found', { task_id: `${id}/${digest}` });
+      return found;
     },
     status: async (taskId) => {
       const view = await viewOf(await find(taskId));

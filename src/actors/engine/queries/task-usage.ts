@@ -1,8 +1,9 @@
 import type { TaskId } from '../../../machines/task.ts';
 import type { TaskView } from '../../journal/task-view.ts';
-import type { StoreReads, UsageDay } from '../../store/port.ts';
+import type { Store, StoreReads, UsageDay } from '../../store/port.ts';
 import { dayOf } from '../../store/rows/write-changes.ts';
 import type { WorkReads } from '../../workspace/worktrees/work-view.ts';
+import { attachmentsOf } from './attach-images.ts';
 
 export interface UsageReport {
   readonly days: readonly UsageDay[];
@@ -35,6 +36,7 @@ const addDay = (sum: UsageReport['total'], more: UsageDay): UsageReport['total']
 };
 
 type UsageSource = Pick<StoreReads, 'usage' | 'attempts' | 'spent'> | null;
+type DetailSource = (Pick<StoreReads, 'attempts'> & Pick<Store, 'images'>) | null;
 
 /** Sums of the usage of attempts that are over, per day (UTC) and role, from the day `since`. */
 export const usageOf = async (
@@ -63,13 +65,14 @@ export const withWork = async (workOf: WorkReads, view: TaskView): Promise<TaskV
   };
 };
 
-/** Adds what one task alone shows: its attempts and its saved work. */
+/** Adds what one task alone shows: its attempts, its images and its saved work. */
 export const withDetails = async (
-  store: UsageSource,
+  store: DetailSource,
   workOf: WorkReads,
   view: TaskView,
 ): Promise<TaskView> => {
   const ended = (await store?.attempts(view.task_id)) ?? [];
+  const images = (await store?.images.attached(view.task_id)) ?? [];
   const attempts = await Promise.all(
     ended.map(async ({ endedAt, owner: _, ...rest }) => {
       const merged = (await workOf(view.task_id as TaskId, rest.attempt))?.merged_at;
@@ -80,5 +83,6 @@ export const withDetails = async (
   return {
     ...(await withWork(workOf, view)),
     ...(attempts.length === 0 ? {} : { attempts }),
+    ...(images.length === 0 ? {} : { attachments: attachmentsOf(images) }),
   };
 };

@@ -9,7 +9,7 @@ import { entry } from '../../journal/event-types.ts';
 import { conflictsOf } from '../../journal/snapshots.ts';
 import type { TaskView } from '../../journal/task-view.ts';
 import { requestData } from '../../journal/transition-frames.ts';
-import type { Answer, NewEntry, StoreReads } from '../../store/port.ts';
+import type { Answer, NewEntry, Store, StoreReads } from '../../store/port.ts';
 import type { StatusWrites, TrackerInfo, TrackerReads, TrackerWrites } from '../../tracker/port.ts';
 import type { Changes, DiffPart, Workspace } from '../../workspace/port.ts';
 import type { MergeSettings } from '../attempts/settings.ts';
@@ -159,7 +159,7 @@ export interface TaskService
 }
 
 export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'> {
-  readonly store: ExecutePorts['store'] & StoreReads;
+  readonly store: ExecutePorts['store'] & StoreReads & Pick<Store, 'images'>;
   readonly tracker: TrackerInfo & TrackerReads & TrackerWrites & Pick<StatusWrites, 'reopen'>;
   readonly commands: TaskCommands;
   readonly views: TaskViews;

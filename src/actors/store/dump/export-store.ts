@@ -11,6 +11,7 @@ export interface DumpTable {
   readonly order: readonly (readonly [column: string, before: Value])[];
   /** No two rows have the same values in these. */
   readonly key: readonly string[];
+  readonly rowsPerRead: number;
 }
 
 /** `key`: by default the columns of the order. */
@@ -19,7 +20,11 @@ const table = (
   columns: string,
   order: DumpTable['order'],
   key = order.map(([column]) => column),
-): DumpTable => ({ name, columns: columns.split(' '), order, key });
+  rowsPerRead = 200,
+): DumpTable => ({ name, columns: columns.split(' '), order, key, rowsPerRead });
+
+/** A row may have 7 MB. */
+const imagesPerRead = 4;
 
 /**
  * All rows of a store, without what each database makes of them by itself: positions, which follow
@@ -69,6 +74,17 @@ export const dumpTables: readonly DumpTable[] = [
     ['run', ''],
     ['id', ''],
   ]),
+  table(
+    'images',
+    'task_id attempt digest place name media_type bytes at data',
+    [
+      ['task_id', ''],
+      ['attempt', -1],
+      ['digest', ''],
+    ],
+    undefined,
+    imagesPerRead,
+  ),
   table('nodes', 'id last_commit stale lease_ms lease_until ended', [['id', '']]),
   table('tasks', 'id line base status done created_at unmet revision', [['position', -1]], ['id']),
   table('dependencies', 'task_id depends_on', [
@@ -78,12 +94,10 @@ export const dumpTables: readonly DumpTable[] = [
   table('ledger', 'key value', [['key', '']]),
 ];
 
-const rowsPerRead = 200;
-
 /** Gives every row as a line of JSON, in an order that is the same in every database. */
 export const readTable = function* (
   db: Database,
-  { name, columns, order }: DumpTable,
+  { name, columns, order, rowsPerRead }: DumpTable,
   take: (line: string) => void,
 ): Work<void> {
   const places = order.map(([column], at) => `${column} as order_${at}`);

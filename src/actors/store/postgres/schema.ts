@@ -294,6 +294,21 @@ alter table attempts add column cache_write_tokens bigint not null default 0;
 alter table usage_days add column cache_write_tokens bigint not null default 0;
 `;
 
+const images = `
+create table images (
+  task_id ${textType} not null,
+  attempt integer not null,
+  digest ${textType} not null,
+  place integer not null,
+  name text not null,
+  media_type text not null,
+  bytes integer not null,
+  at bigint not null,
+  data text not null,
+  primary key (task_id, attempt, digest)
+);
+`;
+
 /** All of them, but that of the versions. */
 export const tableNames: readonly string[] = [
   ...[
@@ -308,7 +323,7 @@ export const tableNames: readonly string[] = [
     'steps',
   ],
   ...['requests', 'delivery_cursors', 'push_configs', 'nodes', 'server_calls', 'page_logins'],
-  ...['tasks', 'dependencies', 'ledger', 'task_counts'],
+  ...['tasks', 'dependencies', 'ledger', 'task_counts', 'images'],
 ];
 
 /** A version is never changed once it is released: a later one follows it. */
@@ -326,4 +341,5 @@ export const migrations: readonly Migration[] = [
   { version: 11, name: 'counted_together', sql: countedTogether },
   { version: 12, name: 'unhosted', sql: unhosted },
   { version: 13, name: 'cache_writes', sql: cacheWrites },
+  { version: 14, name: 'images', sql: images },
 ];

@@ -2,8 +2,9 @@ import type { Answer } from '../port.ts';
 import { afterAnswer, type Database } from './rows.ts';
 
 /**
- * Removes the histories of tasks that are over: their journal, steps, requests and earlier agents.
- * What is removed stays removed; the task, its last agent and the sums in the counters stay.
+ * Removes the histories of tasks that are over: their journal, steps, requests, images and
+ * earlier agents. What is removed stays removed; the task, its last agent and the sums in the
+ * counters stay.
  */
 export interface Histories {
   /** Up to 50 tasks after `after` by id, and the id to go on with; null at the end. */
@@ -70,6 +71,7 @@ const prepareHistories = (db: Database) => ({
   // `folder` says where work is that nobody has pruned yet.
   dropSteps: db.prepare("delete from steps where task_id = ? and key <> 'folder'"),
   dropRequests: db.prepare('delete from requests where task_id = ?'),
+  dropImages: db.prepare('delete from images where task_id = ?'),
   marked: db.prepare('select task_id from histories where removing = 1'),
   // A snapshot goes before its base.
   dropEntries:
@@ -94,7 +96,7 @@ export const createHistories = (db: Database): Histories => {
       db.write(function* () {
         const { changes } = yield* sql.mark.run(taskId, before, at, days);
         if (changes === 0) return false;
-        for (const drop of [sql.dropAgents, sql.dropSteps, sql.dropRequests])
+        for (const drop of [sql.dropAgents, sql.dropSteps, sql.dropRequests, sql.dropImages])
           yield* drop.run(taskId);
         return true;
       }),

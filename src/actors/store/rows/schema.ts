@@ -15,7 +15,8 @@ export const isDecision = `type = 'log' and data like '{"decision":%'`;
  * run of those that all servers share, `usable`: how many it could run. `actors.owner` is the start of a
  * server that has a pending task, `attempts.owner` the one that ended an attempt. `actors.waits_role`
  * is set while a task waits for a slot. `delivery_cursors` has
- * the last entry that each webhook is done with. `task_counts` is added by `add-missing.ts`.
+ * the last entry that each webhook is done with. `images` has base64; without a task they wait to be
+ * attached, and `attempt` is 0 for those that people attached. `task_counts` is added by `add-missing.ts`.
  */
 export const schema = `
 create table if not exists journal (
@@ -136,6 +137,18 @@ create table if not exists push_configs (
   sent integer not null,
   primary key (run, id)
 ) without rowid;
+create table if not exists images (
+  task_id text not null,
+  attempt integer not null,
+  digest text not null,
+  place integer not null,
+  name text not null,
+  media_type text not null,
+  bytes integer not null,
+  at integer not null,
+  data text not null,
+  primary key (task_id, attempt, digest)
+);
 create table if not exists nodes (
   id text primary key,
   last_commit integer not null,

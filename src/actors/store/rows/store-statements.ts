@@ -37,6 +37,10 @@ export const prepareStatements = (db: Database) => ({
   forgetSteps: db.prepare(
     "delete from steps where task_id = ? and attempt <= ? and key <> 'folder'",
   ),
+  /** What an attempt read goes with its steps. */
+  forgetImages: lazy(() =>
+    db.prepare('delete from images where task_id = ? and attempt > 0 and attempt <= ?'),
+  ),
   steps: db.prepare('select * from steps where task_id = ? and attempt = ? order by position'),
   addRequest: db.prepare('insert into requests (id, task_id) values (?, ?) on conflict do nothing'),
   readAll: db.prepare('select * from journal where seq > ? order by seq limit ?'),

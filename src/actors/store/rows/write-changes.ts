@@ -218,7 +218,7 @@ interface WriterParts {
 
 /** Saves what belongs to a change that is not stale. */
 const createRestWriter = (
-  { saveStep, forgetRestores, forgetSteps, addRequest }: StoreStatements,
+  { saveStep, forgetRestores, forgetSteps, forgetImages, addRequest }: StoreStatements,
   redact: WriterParts['redact'],
 ) =>
   function* ({ step, forgetSteps: over, request }: Change): Work<void> {
@@ -233,7 +233,10 @@ const createRestWriter = (
       );
       if (result !== null) yield* forgetRestores().send(taskId);
     }
-    if (over !== undefined) yield* forgetSteps.send(over.taskId, over.attempt);
+    if (over !== undefined) {
+      yield* forgetSteps.send(over.taskId, over.attempt);
+      yield* forgetImages().send(over.taskId, over.attempt);
+    }
     if (request !== undefined) yield* addRequest.send(request.id, request.taskId);
   };
 

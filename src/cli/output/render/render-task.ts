@@ -1,5 +1,6 @@
 import type { TaskView } from '../../../actors/journal/task-view.ts';
 import { workedMs } from '../../../http/worked-time.ts';
+import { bytesText } from '../../../machines/bytes.ts';
 import { conflictWords } from '../../../machines/conflict-words.ts';
 import { describeFailure } from '../../../machines/describe-failure.ts';
 import { failingLines } from '../../../machines/last-lines.ts';
@@ -134,6 +135,14 @@ const mergeText = ({ work }: TaskView, width: number | null): string | undefined
   ].join('\n');
 };
 
+const imagesText = ({ attachments }: TaskView): string | undefined =>
+  attachments
+    ?.map(({ name, media_type: type, bytes }) => {
+      const kind = type.replace('image/', '').toUpperCase();
+      return `${name === '' ? 'image' : name} (${kind}, ${bytesText(bytes)})`;
+    })
+    .join(', ');
+
 const testedText = ({ work }: TaskView): string | undefined => {
   if (work?.merged_at === undefined) return undefined;
   const { tested } = work;
@@ -177,6 +186,7 @@ const taskRows = (
   ['parked', task.parked_reason && oneLine(task.parked_reason, 400)],
   ['reason', task.close_reason ?? task.request_reason],
   ['error', errorText(task, width)],
+  ['images', imagesText(task)],
   ['results', task.results_path],
   ['history', task.history_removed && removedText(task.history_removed)],
 ];
