@@ -216,7 +216,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
     if (known !== null) return known;
     const startedAt = now();
     const prepared = prepareCall(call, allowed, options.denied);
-    const { ok, text } = await runCall(call, prepared, isOver, options);
+    const { ok, text, images } = await runCall(call, prepared, isOver, options);
     const made: CallResult = {
       callId: call.id,
       tool: call.tool,
@@ -227,6 +227,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
       malformed: prepared.tool === null && prepared.malformed,
       question:
         ok && call.tool === askTool.name ? askArguments.parse(prepared.args).question : null,
+      ...(images === undefined ? {} : { images }),
     };
     const result = ok ? ((await options.withInstructions?.(made, prepared.args)) ?? made) : made;
     await ignoringErrors(() => observe.end(call, result));

@@ -3,9 +3,12 @@ import type { Spent } from '../../machines/agent/agent-context.ts';
 import { nothingSpent } from '../../machines/agent/budget.ts';
 import { type AttemptInput, attemptKey, type Failure } from '../../machines/task.ts';
 import type { EventType } from '../journal/event-types.ts';
+import { imageRefsOf, withoutImages } from '../model/images.ts';
+import { refusesImages } from '../model/openai-faults.ts';
 import type { Model, ModelEvent, ModelMessage, ModelRequest, ModelUsage } from '../model/port.ts';
 import { costOf, estimatedUsage, type Price } from '../model/price.ts';
 import { createTextGatherer } from '../process/text-gatherer.ts';
+import type { Images } from '../store/port.ts';
 import { toolSpecs } from './executor.ts';
 import type { Session } from './session.ts';
 import type { ModelAnswer } from './turn-steps.ts';
@@ -26,6 +29,7 @@ export interface ModelCallPorts {
     type: EventType,
     data: unknown,
   ) => void;
+  readonly images: Pick<Images, 'find'>;
   readonly maxTokens: () => number;
   readonly now: () => number;
 }
@@ -126,13 +130,28 @@ export const createModelCall = (ports: ModelCallPorts) => {
     return `${key}/${createHash('sha256').update(said).digest('base64url')}/${step}`;
   };
 
-  return async (
+  /** An image that is gone from the store is left out. */
+  const loadImages = async (
+    { taskId }: AttemptInput,
+    messages: readonly ModelMessage[],
+  ): Promise<ReadonlyMap<string, string> | undefined> => {
+    const digests = new Set(messages.flatMap(imageRefsOf).map(({ digest }) => digest));
+    const images = new Map<string, string>();
+    for (const digest of digests) {
+      const found = await ports.images.find(taskId, digest);
+      if (found !== null) images.set(digest, found.data);
+    }
+    return images.size === 0 ? undefined : images;
+  };
+
+  const callOnce = async (
     session: Session,
     attempt: AttemptInput,
     call: CallRequest,
     signal: AbortSignal,
   ): Promise<CallOutcome> => {
     const { turn, maxTurns, messages, purpose } = call;
+    const images = await loadImages(attempt, messages);
     // It may have been given up while its intent was saved.
     signal.throwIfAborted();
     const { model, name } = ports.chooseModel(attempt);
@@ -155,6 +174,7 @@ export const createModelCall = (ports: ModelCallPorts) => {
       idempotencyKey: keyOf(session, call, key),
       system: session.system,
       messages,
+      images,
       tools: toolSpecs(session.profile.tools, session.mcp.tools()),
       maxTokens: ports.maxTokens(),
       ...(purpose === undefined ? {} : { wordsOnly: true }),
@@ -181,6 +201,28 @@ export const createModelCall = (ports: ModelCallPorts) => {
     ports.emit(attempt, 'api_call_complete', { ...finished, ok: true, ...spent });
     ports.emit(attempt, 'usage', { turn, ...spent });
     return last;
+  };
+
+  /** A model that takes no images goes on without them, and is told so. */
+  return async (
+    session: Session,
+    attempt: AttemptInput,
+    call: CallRequest,
+    signal: AbortSignal,
+  ): Promise<CallOutcome> => {
+    const blind = { ...call, messages: withoutImages(call.messages) };
+    const { steps } = session;
+    if (steps.imagesRefused()) return callOnce(session, attempt, blind, signal);
+    const outcome = await callOnce(session, attempt, call, signal);
+    const isBlind =
+      outcome.type === 'failed' &&
+      refusesImages(outcome.failure) &&
+      call.messages.some((message) => imageRefsOf(message).length > 0);
+    if (!isBlind) return outcome;
+    await steps.recordImagesRefused();
+    const message = `the model takes no images, so it goes on without them: ${outcome.failure.message}`;
+    ports.emit(attempt, 'log', { level: 'warn', message });
+    return callOnce(session, attempt, blind, signal);
   };
 };
 export type ModelCall = ReturnType<typeof createModelCall>;

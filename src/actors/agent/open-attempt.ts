@@ -2,7 +2,9 @@ import type { Backend, StartConflict } from '../../machines/agent/agent-context.
 import { messageOf } from '../../machines/message-of.ts';
 import type { AttemptInput, Failure, TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
+import type { ImageFacts } from '../files/image.ts';
 import type { EventType } from '../journal/event-types.ts';
+import type { Images } from '../store/port.ts';
 import type { OpenWorkspace, Workspace } from '../workspace/port.ts';
 import { firstInstructions, type ReadProject } from './project-instructions.ts';
 import { taskPrompt } from './prompt.ts';
@@ -11,6 +13,8 @@ import type { FirstMessage, Steps } from './steps.ts';
 export interface AttemptPorts {
   readonly workspace: Workspace;
   readonly findTask: (taskId: TaskId) => Promise<TrackedTask | null>;
+  /** Images of a task. */
+  readonly images: Pick<Images, 'attached' | 'find'>;
   readonly readResults: (taskId: TaskId) => Promise<string | null>;
   readonly emit: (
     key: Pick<AttemptInput, 'taskId' | 'attempt'>,
@@ -112,6 +116,8 @@ const instructionsFor = async (
   }
 };
 
+const nameOfImage = ({ name, digest }: ImageFacts): string => name || `image ${digest.slice(0, 8)}`;
+
 /** Written once, with a log entry for each conflict. */
 const firstMessage = async (
   { task, steps, readProject }: Pick<OpenedAttempt, 'task' | 'steps' | 'readProject'>,
@@ -122,6 +128,8 @@ const firstMessage = async (
   const { id, title, description } = task;
   const { attempt, review } = input;
   const { text: instructions, bytes } = await instructionsFor(input, readProject, ports);
+  const attached = await ports.images.attached(id);
+  const images = attached.map(({ digest, mediaType }) => ({ digest, mediaType }));
   const text = taskPrompt({
     id,
     title,
@@ -129,11 +137,16 @@ const firstMessage = async (
     notes,
     instructions,
     review,
+    // An assistant gets them as files.
+    images: input.backend === 'builtin' ? attached.map(nameOfImage) : [],
     dependencies: await readDependencies(task, ports),
   });
   for (const conflict of conflicts)
     ports.emit({ taskId: id, attempt }, 'log', conflictLog(conflict));
-  const first = { text, instructionBytes: bytes };
+  const first = {
+    ...{ text, instructionBytes: bytes },
+    ...(images.length === 0 ? {} : { images }),
+  };
   await steps.keepPrompt(first);
   return first;
 };

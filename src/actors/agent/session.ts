@@ -29,8 +29,13 @@ interface Conversation {
 /** A truncated answer is cut to this, enough for the model to recognise it. */
 const cutTextBytes = 2 * 1024;
 
-export const createConversation = (first: string): Conversation => {
-  let messages: ModelMessage[] = [{ role: 'user', text: first }];
+export const createConversation = ({
+  text: firstText,
+  images,
+}: Pick<FirstMessage, 'text' | 'images'>): Conversation => {
+  let messages: ModelMessage[] = [
+    { role: 'user', text: firstText, ...(images === undefined ? {} : { images }) },
+  ];
   let pending: readonly ToolCall[] = [];
   let last = '';
   let repeats = 0;
@@ -78,6 +83,7 @@ export const createConversation = (first: string): Conversation => {
           tool: result.tool,
           text: result.text,
           ok: result.ok,
+          ...(result.images === undefined ? {} : { images: result.images }),
         });
       }
     },
@@ -134,7 +140,7 @@ const replayTurnStart = (conversation: Conversation, steps: TurnSteps, turn: num
 };
 
 const rebuildConversation = ({ first, steps, turns, resumeAt }: SessionInput): Conversation => {
-  const conversation = createConversation(first.text);
+  const conversation = createConversation(first);
   for (let turn = 1; turn <= turns; turn += 1) {
     const thought = steps.thought(turn);
     if (thought?.answer == null)

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { failureCodes } from '../../machines/task.ts';
+import { type ImageRef, imageRefSchema } from '../files/image.ts';
 import type { Step } from '../store/port.ts';
 import { commentAnswersSchema } from '../tools/finish.ts';
 import { mayChangeFiles } from '../tools/toolbox.ts';
@@ -8,8 +9,10 @@ import { createStepLog, type StepLog } from './step-log.ts';
 import {
   type CompactionSteps,
   createCompactionSteps,
+  createImageSteps,
   createThinkSteps,
   createToolCallSteps,
+  type ImageSteps,
   type ThinkSteps,
   type ToolCallSteps,
 } from './turn-steps.ts';
@@ -73,13 +76,19 @@ const createRunSteps = ({ intentOf, resultOf, write }: StepLog): RunSteps => ({
   endRun: (round, session, delegated) => write(runKey(round), { session }, { delegated }),
 });
 
-const promptSchema = z.object({ text: z.string(), instructionBytes: z.number().default(0) });
+const promptSchema = z.object({
+  text: z.string(),
+  instructionBytes: z.number().default(0),
+  images: z.array(imageRefSchema).exactOptional(),
+});
 
 /** The first message of the attempt: the same in every process. */
 export interface FirstMessage {
   readonly text: string;
   /** The share of the project's instructions. */
   readonly instructionBytes: number;
+  /** Those that a person attached. */
+  readonly images?: readonly ImageRef[];
 }
 
 export interface PromptStep {
@@ -88,7 +97,7 @@ export interface PromptStep {
 }
 
 /** The steps of the built-in loop. */
-export interface TurnSteps extends ThinkSteps, CompactionSteps, ToolCallSteps {}
+export interface TurnSteps extends ThinkSteps, CompactionSteps, ToolCallSteps, ImageSteps {}
 
 /**
  * The journaled steps of an attempt: every call of a model, a tool or an assistant. The intent is
@@ -126,6 +135,7 @@ export const createSteps = async (...from: Parameters<typeof createStepLog>): Pr
     ...createThinkSteps(log),
     ...createCompactionSteps(log),
     ...createToolCallSteps(log),
+    ...createImageSteps(log),
     ...createRunSteps(log),
   };
 };

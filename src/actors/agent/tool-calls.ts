@@ -5,6 +5,7 @@ import type { EventType } from '../journal/event-types.ts';
 import type { ToolCall } from '../model/port.ts';
 import type { Results } from '../results/results.ts';
 import type { Network, Sandbox } from '../sandbox/port.ts';
+import type { Images } from '../store/port.ts';
 import { bashTool } from '../tools/bash.ts';
 import { answersMissing } from '../tools/finish.ts';
 import type { CallResult, ToolContext } from '../tools/port.ts';
@@ -29,6 +30,7 @@ export interface ToolCallPorts {
     attempt: Pick<AttemptInput, 'taskId' | 'attempt'>,
   ) => Readonly<Record<string, string>>;
   readonly logs: Pick<Results, 'openLog' | 'logsOf'>;
+  readonly images: Pick<Images, 'keepRead'>;
   readonly onInterrupted: () => OnInterrupted;
 }
 
@@ -131,6 +133,8 @@ export const createToolCalls = (ports: ToolCallPorts) => {
     env: ports.environmentOf(input),
     sandbox: ports.sandbox,
     network: ports.networkOf(input, { kind: 'commands' }),
+    keepImage: async (image, bytes) =>
+      ports.images.keepRead(input.taskId, input.attempt, image, bytes),
     openLog: (fromBytes) =>
       logs.openLog(input.taskId, input.attempt, `${input.turn}.${callNumber}`, fromBytes),
   });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { imageRefSchema } from '../files/image.ts';
 import type { ModelEvent, ModelUsage, ToolCall } from '../model/port.ts';
 import { reasoningSchema } from '../model/reasoning.ts';
 import { commentAnswersSchema } from '../tools/finish.ts';
@@ -51,6 +52,7 @@ const callResultSchema = z.object({
   question: z.string().nullable(),
   malformed: z.boolean().default(false),
   instructions: z.object({ paths: z.array(z.string()), bytes: z.number() }).optional(),
+  images: z.array(imageRefSchema).optional(),
 });
 
 /** `usage` is the usage of the summary; null when the model was not called. */
@@ -152,3 +154,15 @@ export const createToolCallSteps = ({
     recordCallResult: (turn, call, result) => writeWithNext(keyOf(turn, call.id), { call }, result),
   };
 };
+
+/** Whether the model of the attempt takes images. */
+export interface ImageSteps {
+  imagesRefused(): boolean;
+  /** From now on, and after a restart, it is sent none. */
+  recordImagesRefused(): Promise<void>;
+}
+
+export const createImageSteps = ({ intentOf, write }: StepLog): ImageSteps => ({
+  imagesRefused: () => intentOf('images', z.object({ refused: z.boolean() }))?.refused === true,
+  recordImagesRefused: () => write('images', { refused: true }),
+});

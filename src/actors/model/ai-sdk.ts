@@ -10,6 +10,7 @@ import { isJsonObject, parseJson } from '../../machines/json.ts';
 import { type CloudAccess, openSdk, type SdkType } from './ai-sdk-packages.ts';
 import { type CacheMarks, type CacheMode, cacheMarks } from './cache-marks.ts';
 import { errorIn } from './error-body.ts';
+import { imagesOf } from './images.ts';
 import { type Assembly, cachedPlaces, validCount, withOwnIds } from './openai-assembly.ts';
 import { createStreamedCall, keyHeader, type ProviderOptions } from './openai-call.ts';
 import type { Model, ModelMessage, ModelRequest, ModelUsage, ToolCall } from './port.ts';
@@ -54,12 +55,24 @@ const encodeAssistant = (
   return content.length === 0 ? [] : [{ role: 'assistant', content }];
 };
 
-const encodeMessage = (message: ModelMessage, model: string): LanguageModelV3Message[] => {
+const encodeMessage = (
+  message: ModelMessage,
+  { model, images }: Pick<ModelRequest, 'model' | 'images'>,
+): LanguageModelV3Message[] => {
   if (message.role === 'assistant') return encodeAssistant(message, model);
-  if (message.role === 'user')
-    return [{ role: 'user', content: [{ type: 'text', text: message.text }] }];
+  const shown = imagesOf(message, images);
+  if (message.role === 'user') {
+    const files = shown.map(({ mediaType, data }) => ({ type: 'file' as const, mediaType, data }));
+    return [{ role: 'user', content: [...files, { type: 'text', text: message.text }] }];
+  }
   const { callId: toolCallId, tool: toolName, text: value, ok } = message;
-  const output = { type: ok ? ('text' as const) : ('error-text' as const), value };
+  const seen = shown.map(({ mediaType, data }) => ({
+    ...{ type: 'image-data' as const, mediaType, data },
+  }));
+  const output =
+    seen.length === 0
+      ? { type: ok ? ('text' as const) : ('error-text' as const), value }
+      : { type: 'content' as const, value: [{ type: 'text' as const, text: value }, ...seen] };
   return [{ role: 'tool', content: [{ type: 'tool-result', toolCallId, toolName, output }] }];
 };
 
@@ -78,10 +91,17 @@ const withJoinedResults = (
 
 /** With places up to which the provider keeps what it read. */
 export const encodePrompt = (
-  { system, messages, model }: Pick<ModelRequest, 'system' | 'messages' | 'model'>,
+  {
+    system,
+    messages,
+    model,
+    images,
+  }: Pick<ModelRequest, 'system' | 'messages' | 'model' | 'images'>,
   { onSystem, onTurns }: CacheMarks,
 ): LanguageModelV3Prompt => {
-  const encoded = withJoinedResults(messages.flatMap((message) => encodeMessage(message, model)));
+  const encoded = withJoinedResults(
+    messages.flatMap((message) => encodeMessage(message, { model, images })),
+  );
   const places = cachedPlaces(encoded);
   return [
     { role: 'system', content: system, ...given(onSystem) },

@@ -6,6 +6,7 @@ import type {
 import type { CompletionUsage } from 'openai/resources/completions';
 import { isJsonObject, type JsonObject, parseJson } from '../../machines/json.ts';
 import { type Compat, defaultCompat, maxTokensFieldAt } from './compat.ts';
+import { dataUrlOf, imagesOf } from './images.ts';
 import {
   type Assembly,
   cachedPlaces,
@@ -99,14 +100,27 @@ export const textCallsIn = (text: string): TextCalls => {
   return { text: `${rest}${text.slice(at)}`.trim(), calls };
 };
 
+const toolImageText = 'This is the image that you have read.';
 const fillerReply = 'I have the results.';
+
+type Images = ModelRequest['images'];
+
+/** A plain text where there is no image, which every server takes. */
+const userContent = (text: string, message: ModelMessage, images: Images) => {
+  const shown = imagesOf(message, images).map((image) => ({
+    ...{ type: 'image_url' as const, image_url: { url: dataUrlOf(image) } },
+  }));
+  return shown.length === 0 ? text : [...shown, { type: 'text' as const, text }];
+};
 
 const encodeChatMessage = (
   message: ModelMessage,
   model: string,
+  images: Images,
   { toolResultName }: Compat,
 ): ChatCompletionMessageParam => {
-  if (message.role === 'user') return { role: 'user', content: message.text };
+  if (message.role === 'user')
+    return { role: 'user', content: userContent(message.text, message, images) };
   if (message.role === 'tool') {
     const named = toolResultName ? { name: message.tool } : {};
     return { role: 'tool', tool_call_id: message.callId, content: message.text, ...named };
@@ -126,17 +140,35 @@ const encodeChatMessage = (
   };
 };
 
-const encodeChatMessages = (
-  messages: readonly ModelMessage[],
-  model: string,
-  compat: Compat,
-): ChatCompletionMessageParam[] =>
-  messages.flatMap((message, index) => {
-    const needsReply =
-      compat.replyAfterTools && message.role === 'user' && messages[index - 1]?.role === 'tool';
-    const reply = { role: 'assistant' as const, content: fillerReply };
-    return [...(needsReply ? [reply] : []), encodeChatMessage(message, model, compat)];
+/** A tool's answer is text alone: its images follow in a message of the user. */
+const shownAfterTools = (
+  results: readonly ModelMessage[],
+  images: Images,
+): readonly ChatCompletionMessageParam[] =>
+  results.flatMap((result) => {
+    const content = userContent(toolImageText, result, images);
+    return typeof content === 'string' ? [] : [{ role: 'user' as const, content }];
   });
+
+const encodeChatMessages = (
+  { messages, model, images }: Pick<ModelRequest, 'messages' | 'model' | 'images'>,
+  compat: Compat,
+): ChatCompletionMessageParam[] => {
+  let waiting: ModelMessage[] = [];
+  return messages.flatMap((message, index) => {
+    if (message.role === 'tool') waiting.push(message);
+    const next = messages[index + 1];
+    const seen = next?.role === 'tool' ? [] : shownAfterTools(waiting, images);
+    if (next?.role !== 'tool') waiting = [];
+    const needsReply =
+      compat.replyAfterTools &&
+      (message.role === 'user' ? messages[index - 1]?.role === 'tool' : seen.length > 0);
+    const reply = { role: 'assistant' as const, content: fillerReply };
+    const encoded = encodeChatMessage(message, model, images, compat);
+    if (message.role === 'user') return [...(needsReply ? [reply] : []), encoded];
+    return [encoded, ...(needsReply ? [reply] : []), ...seen];
+  });
+};
 
 /** With `isKept` up to where a cache keeps what it read, which OpenRouter passes on to Anthropic. */
 const encodeConversation = (
@@ -151,8 +183,11 @@ const encodeConversation = (
   if (!isKept) return [{ role: 'system', content: system }, ...turns];
   const encoded = turns.map((message, at): ChatCompletionMessageParam => {
     const { role, content } = message;
-    const isText = places.has(at) && role !== 'function' && typeof content === 'string' && content;
-    return isText ? { ...message, content: kept(content) } : message;
+    if (!places.has(at) || role === 'function' || !content) return message;
+    if (typeof content === 'string') return { ...message, content: kept(content) };
+    // The text comes last, so that the images before it are kept, too.
+    const parts = content.map((part) => (part.type === 'text' ? { ...kept(part.text)[0] } : part));
+    return { ...message, content: parts } as ChatCompletionMessageParam;
   });
   return [{ role: 'system', content: kept(system) }, ...encoded];
 };
@@ -161,14 +196,14 @@ const marksCache = (host: string, model: string): boolean =>
   host === 'openrouter.ai' && model.startsWith('anthropic/');
 
 export const encodeChatRequest = (
-  { model, system, messages, tools, maxTokens, wordsOnly = false }: ModelRequest,
+  { model, system, messages, images, tools, maxTokens, wordsOnly = false }: ModelRequest,
   compat: Compat,
   host: string,
 ): ChatCompletionCreateParamsStreaming => ({
   model,
   stream: true,
   ...(compat.streamOptions ? { stream_options: { include_usage: true } } : {}),
-  messages: encodeConversation(system, encodeChatMessages(messages, model, compat), {
+  messages: encodeConversation(system, encodeChatMessages({ messages, model, images }, compat), {
     isKept: marksCache(host, model),
   }),
   ...(tools.length === 0

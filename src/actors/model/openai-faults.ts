@@ -373,9 +373,20 @@ export const unknownFinish = (reason: string): Failure =>
     finish_reason: reason.slice(0, 32),
   });
 
-export const isNoEndpoint = ({ facts }: Failure): boolean =>
-  [404, 405, 501].some((status) => status === facts['status']) &&
-  facts['provider_code'] !== 'model_not_found';
+/** A model or a server without vision has no code of its own: only its words say it. */
+const aboutImages =
+  /\bimages?\b|\bimage_url\b|\bvision\b|multi-?modal|mmproj|content must be a string/i;
+const notAboutRequest: ReadonlySet<unknown> = new Set([401, 402, 403, 408, 409, 429]);
+
+export const refusesImages = ({ message, facts }: Failure): boolean =>
+  (facts['kind'] === 'http' || facts['kind'] === 'stream_error') &&
+  !notAboutRequest.has(facts['status']) &&
+  aboutImages.test(message);
+
+export const isNoEndpoint = (failure: Failure): boolean =>
+  [404, 405, 501].some((status) => status === failure.facts['status']) &&
+  failure.facts['provider_code'] !== 'model_not_found' &&
+  !refusesImages(failure);
 
 export const filteredAnswer: Failure = modelFailure(
   'content_filter',

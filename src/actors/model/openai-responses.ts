@@ -12,10 +12,20 @@ import type {
   ResponseUsage,
 } from 'openai/resources/responses/responses';
 import { textOrEmpty } from '../../machines/json.ts';
+import { dataUrlOf, imagesOf } from './images.ts';
 import { type Assembly, cacheWritesIn, callsInOrder, validCount } from './openai-assembly.ts';
 import { createOpenAiCall, keyHeader, type ProviderOptions } from './openai-call.ts';
 import type { Model, ModelMessage, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 import { type Thoughts, thoughtsFor } from './reasoning.ts';
+
+/** A plain text where there is no image, which every server takes. */
+const withImages = (message: ModelMessage, images: ModelRequest['images']) => {
+  const { text } = message;
+  const shown = imagesOf(message, images).map((image) => ({
+    ...{ type: 'input_image' as const, detail: 'auto' as const, image_url: dataUrlOf(image) },
+  }));
+  return shown.length === 0 ? text : [...shown, { type: 'input_text' as const, text }];
+};
 
 /**
  * Calls carry no item id of the provider: with one it demands the reasoning that belongs to it.
@@ -24,11 +34,14 @@ import { type Thoughts, thoughtsFor } from './reasoning.ts';
 const encodeResponseItems = (
   message: ModelMessage,
   index: number,
-  model: string,
+  { model, images }: Pick<ModelRequest, 'model' | 'images'>,
 ): readonly ResponseInputItem[] => {
-  if (message.role === 'user') return [{ type: 'message', role: 'user', content: message.text }];
-  if (message.role === 'tool')
-    return [{ type: 'function_call_output', call_id: message.callId, output: message.text }];
+  if (message.role === 'user')
+    return [{ type: 'message', role: 'user', content: withImages(message, images) }];
+  if (message.role === 'tool') {
+    const output = withImages(message, images);
+    return [{ type: 'function_call_output', call_id: message.callId, output }];
+  }
   const text: ResponseInputItem = {
     type: 'message',
     role: 'assistant',
@@ -60,6 +73,7 @@ export const encodeResponseRequest = ({
   model,
   system,
   messages,
+  images,
   tools,
   maxTokens,
   wordsOnly = false,
@@ -69,7 +83,9 @@ export const encodeResponseRequest = ({
   store: false,
   instructions: system,
   ...(sealsThoughts.test(model) ? { include: ['reasoning.encrypted_content' as const] } : {}),
-  input: messages.flatMap((message, index) => encodeResponseItems(message, index, model)),
+  input: messages.flatMap((message, index) =>
+    encodeResponseItems(message, index, { model, images }),
+  ),
   ...(tools.length === 0
     ? {}
     : {

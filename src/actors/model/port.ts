@@ -1,4 +1,5 @@
 import type { Failure } from '../../machines/task.ts';
+import type { ImageRef } from '../files/image.ts';
 import type { Reasoning } from './reasoning.ts';
 
 /** `arguments` is the JSON text as the model wrote it. */
@@ -9,7 +10,7 @@ export interface ToolCall {
 }
 
 export type ModelMessage =
-  | { readonly role: 'user'; readonly text: string }
+  | { readonly role: 'user'; readonly text: string; readonly images?: readonly ImageRef[] }
   | {
       readonly role: 'assistant';
       readonly text: string;
@@ -22,6 +23,7 @@ export type ModelMessage =
       readonly tool: string;
       readonly text: string;
       readonly ok: boolean;
+      readonly images?: readonly ImageRef[];
     };
 
 export interface ToolSpec {
@@ -43,6 +45,8 @@ export interface ModelRequest {
   readonly idempotencyKey: string;
   readonly system: string;
   readonly messages: readonly ModelMessage[];
+  /** The images of the messages, in base64, by their digests. */
+  readonly images?: ReadonlyMap<string, string> | undefined;
   readonly tools: readonly ToolSpec[];
   readonly maxTokens: number;
   /** Forbids tool calls; the tools stay named, since the conversation holds calls of them. */

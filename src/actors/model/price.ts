@@ -12,15 +12,23 @@ export interface Price {
 }
 
 const usualCharactersPerToken = 4;
+/** Of a screenshot, with most models. */
+const usualTokensPerImage = 1_500;
+
+const imagesIn = (messages: ModelRequest['messages']): number =>
+  messages.reduce(
+    (sum, message) => sum + ('images' in message ? (message.images?.length ?? 0) : 0),
+    0,
+  );
 
 /** From lengths, where the provider gave no usage. */
 export const estimatedUsage = (
   { system, messages }: Pick<ModelRequest, 'system' | 'messages'>,
   answer: string,
 ): ModelUsage => ({
-  inputTokens: Math.ceil(
-    (system.length + JSON.stringify(messages).length) / usualCharactersPerToken,
-  ),
+  inputTokens:
+    Math.ceil((system.length + JSON.stringify(messages).length) / usualCharactersPerToken) +
+    imagesIn(messages) * usualTokensPerImage,
   outputTokens: Math.ceil(answer.length / usualCharactersPerToken),
   cachedTokens: 0,
 });

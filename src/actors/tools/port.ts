@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { CommentAnswer } from '../../machines/review.ts';
+import type { ImageData, ImageRef } from '../files/image.ts';
 import type { OutputFile } from '../process/output-file.ts';
 import type { Network, Sandbox, SandboxRequest } from '../sandbox/port.ts';
 
@@ -19,6 +20,8 @@ export interface ToolContext {
   readonly signal: AbortSignal;
   /** Streams output; the tool bounds it. */
   readonly emit: (chunk: string) => void;
+  /** Keeps an image that the model is to see. @returns false when the attempt has read enough of them */
+  readonly keepImage?: (image: ImageData, bytes: number) => Promise<boolean>;
   readonly openLog: (fromBytes: number) => OutputFile;
   readonly sandbox: Sandbox;
   /** Of commands. */
@@ -32,6 +35,8 @@ export interface ToolResult {
   readonly ok: boolean;
   /** At most 16 KiB. */
   readonly text: string;
+  /** Shown with the text. */
+  readonly images?: readonly ImageRef[] | undefined;
 }
 
 export interface Tool<Arguments = unknown> {

@@ -1,8 +1,16 @@
 import { z } from 'zod';
+import {
+  allImageBytesAtMost,
+  digestOf,
+  type ImageType,
+  imageProblem,
+  imagesAtMost,
+  imageTypeOf,
+} from '../files/image.ts';
 import { keepHead, keepWholeLines } from '../process/head-tail-buffer.ts';
 import { refusePath } from './confine.ts';
 import { readInside } from './confined-files.ts';
-import type { OwnTool, ToolResult } from './port.ts';
+import type { OwnTool, ToolContext, ToolResult } from './port.ts';
 import { maxLinesBytes } from './result-size.ts';
 
 const maxLines = 2_000;
@@ -59,15 +67,35 @@ const pageResult = ({ lines, total }: FileLines, { path, offset }: ReadArguments
   return { ok: true, text: `${text}\n[lines ${offset}-${last} of ${total}${how}]` };
 };
 
+const showImage = async (
+  path: string,
+  file: Buffer,
+  mediaType: ImageType,
+  keepImage: ToolContext['keepImage'],
+): Promise<ToolResult> => {
+  const problem = imageProblem(file);
+  if (problem !== null) return refusePath(path, problem);
+  const image = { digest: digestOf(file), mediaType };
+  const kept = await keepImage?.({ ...image, data: file.toString('base64') }, file.length);
+  return kept === true
+    ? { ok: true, text: `[${path}: an image, ${file.length} bytes]`, images: [image] }
+    : refusePath(
+        path,
+        `is an image, and you have seen as many as an attempt may read (${imagesAtMost}, together ${allImageBytesAtMost} bytes)`,
+      );
+};
+
 export const readTool: OwnTool<ReadArguments> = {
   name: 'read',
   files: 'reads',
   isRepeatable: true,
-  description: `Reads a text file: at most ${maxLines} lines or 16 KiB of whole lines; says how to continue when there is more.`,
+  description: `Reads a text file: at most ${maxLines} lines or 16 KiB of whole lines; says how to continue when there is more. Shows an image (PNG, JPEG, WebP).`,
   schema: readArguments,
-  run: async (args, { root }) => {
+  run: async (args, { root, keepImage }) => {
     const file = await readInside(root, args.path);
     if (!file.ok) return file;
+    const image = imageTypeOf(file.value);
+    if (image !== null) return showImage(args.path, file.value, image, keepImage);
     if (file.value.subarray(0, binarySampleBytes).includes(0))
       return refusePath(args.path, `is a binary file (${file.value.length} bytes)`);
     const lines = fileLines(file.value, args.offset, Math.min(args.limit, maxLines));

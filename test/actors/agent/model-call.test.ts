@@ -14,8 +14,9 @@ const session = {
   task: { title: 'a task' },
   profile: { tools: [] },
   system: 'You are an engineer.',
-  conversation: createConversation('do it'),
+  conversation: createConversation({ text: 'do it' }),
   mcp: { tools: () => [] },
+  steps: { imagesRefused: () => false },
 } as unknown as Session;
 
 test('a call that is given up while its intent is saved does not reach the model, nor a reader', async () => {
@@ -35,6 +36,7 @@ test('a call that is given up while its intent is saved does not reach the model
     wasCut: async () => false,
     budgetRefusal: async () => null,
     emit: (_, type) => emitted.push(type),
+    images: { find: () => null },
     maxTokens: () => 100,
     now: () => 0,
   });
@@ -56,7 +58,7 @@ test('a call that is given up while its intent is saved does not reach the model
 });
 
 test('an answer without words is no empty message, which strict providers refuse for ever', () => {
-  const conversation = createConversation('do it');
+  const conversation = createConversation({ text: 'do it' });
   const usage = { inputTokens: 1, outputTokens: 0, cachedTokens: 0 };
 
   for (const truncated of [false, true])

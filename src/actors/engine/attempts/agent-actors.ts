@@ -293,9 +293,14 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
   const calls: CurrentCalls = new Map();
   const setupPorts = { settings, workspace, sandbox, networkOf, environmentOf, emit };
   const setupWorktree = createSetupWorktree(setupPorts);
+  const images = {
+    attached: (taskId: string) => patiently(() => store.images.attached(taskId)),
+    find: (taskId: string, digest: string) => patiently(() => store.images.find(taskId, digest)),
+  };
   const attempt: AttemptPorts = {
     workspace,
     findTask: options.findTask,
+    images,
     readResults: results.read,
     emit,
     stepsOf: (key) =>
@@ -329,10 +334,14 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
       },
       budgetRefusal: ({ options: run, role }) => options.budgets.refusal(run, role),
       emit,
+      images,
       maxTokens: () => settings().maxTokens,
       now,
     },
-    tools: { workspace, emit, sandbox, networkOf, environmentOf, logs: results, onInterrupted },
+    tools: {
+      ...{ workspace, emit, sandbox, networkOf, environmentOf, logs: results, onInterrupted },
+      images: store.images,
+    },
     openMcp: createAttemptMcp(openServers),
     profileOf,
     endLeftovers,

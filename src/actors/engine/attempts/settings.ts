@@ -59,7 +59,6 @@ export interface MergeSettings {
 
 /** Values from the configuration; replaced as a whole while the server runs. */
 export interface AskedPlace {
-  readonly provider: string;
   /** As its provider calls it. */
   readonly model: string;
   /** Null: anywhere. */
