@@ -17,6 +17,7 @@ import {
 import type { Assistant, AssistantEvent } from '../assistants/port.ts';
 import { providersOf } from '../assistants/providers.ts';
 import { type AssistantRun, type RunEnd, runAssistant } from '../assistants/run-assistant.ts';
+import type { ImageData } from '../files/image.ts';
 import type { Relay } from '../mcp/relay.ts';
 import type { Endpoint } from '../network/proxy.ts';
 import type { Network, Sandbox } from '../sandbox/port.ts';
@@ -79,7 +80,7 @@ export interface AssistantPorts {
 }
 
 interface AssistantRunPorts {
-  readonly attempt: Pick<AttemptPorts, 'workspace' | 'emit'>;
+  readonly attempt: Pick<AttemptPorts, 'workspace' | 'emit' | 'images'>;
   readonly assistant: Omit<AssistantPorts, 'find'>;
   readonly run: RunObserverPorts;
   readonly profileOf: (role: Role) => RoleProfile;
@@ -240,6 +241,13 @@ const beginAssistantRun = (
   const silentMs = ports.assistant.silentMs();
   const permission = permissionFor(input, hold);
   const signal = AbortSignal.any([hold.signal, budget.signal]);
+  /** One that is gone from the store is left out. */
+  const imagesFor = async (): Promise<readonly ImageData[]> => {
+    const found = (first.images ?? []).map(({ digest }) =>
+      ports.attempt.images.find(taskId, digest),
+    );
+    return (await Promise.all(found)).filter((image) => image !== null);
+  };
   const run = async (): Promise<RunEnd> => {
     const start = { model, session, taskId, role, moneyLeftUsd: await budget.moneyLeftUsd() };
     await steps.beginRun(round, session);
@@ -258,6 +266,7 @@ const beginAssistantRun = (
         ...{ assistant, start, root, readable, git, sandbox, network, env, silentMs, onEvent },
         prompt: promptWhen(session !== null),
         freshPrompt: promptWhen(false),
+        images: await imagesFor(),
         servers,
         signal,
         ...permission,

@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { handToClaude } from './hand-over.ts';
 import type { Assistant, AssistantEvent } from './port.ts';
@@ -239,7 +239,7 @@ export const createClaude = ({ path = 'claude', args = [] }: AssistantProgram = 
   resumes: true,
   endsByExit: false,
   handOver: handToClaude,
-  argv: ({ model, session, moneyLeftUsd, more = [] }) => [
+  argv: ({ model, session, moneyLeftUsd, images = [], more = [] }) => [
     path,
     '-p',
     ...['--output-format', 'stream-json', '--verbose'],
@@ -247,6 +247,8 @@ export const createClaude = ({ path = 'claude', args = [] }: AssistantProgram = 
     ...more,
     ...(model === null ? [] : [`--model=${model}`]),
     ...(moneyLeftUsd === null ? [] : ['--max-budget-usd', String(moneyLeftUsd)]),
+    // It asks before it reads outside of its folders, and nobody can answer.
+    ...images.slice(0, 1).map(({ path: file }) => `--add-dir=${dirname(file)}`),
     ...args,
     ...(session === null ? [] : ['--resume', session]),
   ],

@@ -309,7 +309,7 @@ export const createCodex = ({ path = 'codex', args = [] }: AssistantProgram = {}
   endsByExit: false,
   watch: watchSession,
   handOver: handToCodex,
-  argv: ({ model, session, more = [] }) => [
+  argv: ({ model, session, images = [], more = [] }) => [
     path,
     'exec',
     ...['--json', '--skip-git-repo-check'],
@@ -318,6 +318,8 @@ export const createCodex = ({ path = 'codex', args = [] }: AssistantProgram = {}
     ...more,
     ...(model === null ? [] : [`--model=${model}`]),
     ...args,
+    // A session that goes on has them.
+    ...(session === null ? images.map(({ path: file }) => `--image=${file}`) : []),
     ...(session === null ? [] : ['resume', session]),
     '-',
   ],

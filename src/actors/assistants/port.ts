@@ -1,4 +1,5 @@
 import type { AssistantName } from '../../machines/agent/agent-context.ts';
+import type { ImageData } from '../files/image.ts';
 import type { HandedServer } from '../mcp/port.ts';
 import type { ModelUsage } from '../model/port.ts';
 import type { AssistantNeeds } from '../sandbox/port.ts';
@@ -51,6 +52,11 @@ export type AssistantEvent =
       readonly retryable: boolean;
     };
 
+/** An image in a folder of its run, and its bytes in base64. */
+export interface ImageFile extends ImageData {
+  readonly path: string;
+}
+
 export interface AssistantStart {
   readonly model: string | null;
   /** The session to resume, or null for a new one. */
@@ -62,6 +68,8 @@ export interface AssistantStart {
   readonly moneyLeftUsd: number | null;
   /** Arguments of `handOver`. */
   readonly more?: readonly string[];
+  /** Images that a person attached, which the prompt names, too. */
+  readonly images?: readonly ImageFile[];
   /** The user's MCP servers, for an assistant that gets them by message. */
   readonly servers?: readonly HandedServer[];
 }

@@ -1,8 +1,10 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { dayMs } from '../../machines/milliseconds.ts';
+import { plural } from '../../machines/plural.ts';
+import type { ImageData } from '../files/image.ts';
 import type { HandedServer } from '../mcp/port.ts';
 import { createHeadTailBuffer } from '../process/head-tail-buffer.ts';
 import { createLineSplitter, maxEventLine } from '../process/line-splitter.ts';
@@ -148,6 +150,8 @@ export interface AssistantRun {
   readonly prompt: string;
   /** The prompt for a new session, when the one of `start` does not go on. */
   readonly freshPrompt: string;
+  /** Images that a person attached. */
+  readonly images: readonly ImageData[];
   /** The user's MCP servers. */
   readonly servers: readonly HandedServer[];
   readonly root: string;
@@ -312,6 +316,29 @@ const withServers = async (run: AssistantRun, file: string): Promise<AssistantRu
   };
 };
 
+const imagesPrompt = (paths: readonly string[]): string =>
+  `\n\nA person attached ${plural(paths.length, 'image')} to the task. Look at ${paths.length === 1 ? 'it' : 'them'}:\n\n${paths.map((path) => `- ${path}`).join('\n')}\n`;
+
+/** The run with its images as files, which the prompt names: any assistant can look at a file. */
+const withImages = async (run: AssistantRun, folder: string): Promise<AssistantRun> => {
+  if (run.images.length === 0) return run;
+  await mkdir(folder, { mode: 0o700 });
+  const images = run.images.map((image, at) => {
+    const ending = image.mediaType.replace('image/', '');
+    return { ...image, path: join(folder, `image-${at + 1}.${ending}`) };
+  });
+  for (const { path, data } of images)
+    await writeFile(path, Buffer.from(data, 'base64'), { mode: 0o600 });
+  const said = imagesPrompt(images.map(({ path }) => path));
+  return {
+    ...run,
+    prompt: run.prompt + said,
+    freshPrompt: run.freshPrompt + said,
+    start: { ...run.start, images },
+    readable: [...run.readable, folder],
+  };
+};
+
 /**
  * Runs an assistant to its end, in the sandbox and in a process group of its own, without a shell.
  * The prompt is its whole standard input; its output is bounded. Resolves when none of its
@@ -321,8 +348,9 @@ export const runAssistant = async (run: AssistantRun): Promise<RunEnd> => {
   const folder = await mkdtemp(join(tmpdir(), 'agent-prompt-'));
   try {
     const promptFile = join(folder, 'prompt.md');
-    await writeFile(promptFile, run.prompt, { mode: 0o600 });
-    return await runWith(promptFile, await withServers(run, join(folder, 'mcp.json')));
+    const shown = await withImages(run, join(folder, 'images'));
+    await writeFile(promptFile, shown.prompt, { mode: 0o600 });
+    return await runWith(promptFile, await withServers(shown, join(folder, 'mcp.json')));
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

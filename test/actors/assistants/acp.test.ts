@@ -7,6 +7,7 @@ import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
 import { hourMs } from '../../../src/machines/milliseconds.ts';
 import { fakeAssistants, fakeProgram, runsIn } from '../../support/assistants.ts';
+import { png } from '../../support/images.ts';
 import { stdioServer } from '../../support/mcp.ts';
 import { noSandbox, testUnless } from '../../support/needs.ts';
 import { processesWith } from '../../support/processes.ts';
@@ -78,6 +79,29 @@ test('an agent completes a task; its messages, calls and plan are shown', async 
   expect(readFileSync(join(running.root, `.beads/tasks/task-${id}/30-results.md`), 'utf8')).toMatch(
     /- Model: acp\.mjs\n[\s\S]*made[\s\S]*- made.txt/,
   );
+});
+
+test.each([
+  ['with its prompt, if it takes them', [], 1],
+  ['as files alone, if it does not', ['--blind'], 0],
+])('an agent gets the images of its task %s', async (_, flags, blocks) => {
+  const running = await startSystem({
+    assistants: fakeAssistants({ acp: createAcp([fakeProgram('acp'), ...flags], deadlines) }),
+    sandbox,
+    environment: { HOME: temporaryFolder() },
+    options: { backend: 'acp' },
+  });
+  const { digest } = await running.service.upload(png());
+  const task = { description: 'play: sees', attachments: [{ digest, name: 'a' }] };
+  const { task_id: id } = await running.service.create(task);
+  await running.service.execute({ task: id, role: 'engineer', options: {} });
+
+  const view = await untilStatus(running, id, 'complete', 'failed');
+
+  expect(view.result).toBe(`I see ${digest}`);
+  const asked = heardIn(running).find(({ method }) => method === 'session/prompt');
+  const image = { type: 'image', mimeType: 'image/png', data: png().toString('base64') };
+  expect(asked.params.prompt.slice(1)).toEqual(Array(blocks).fill(image));
 });
 
 test('the prompt has role, rules and task; no capability of files or terminals is offered', async () => {

@@ -6,6 +6,7 @@ import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
 import { hourMs } from '../../../src/machines/milliseconds.ts';
 import { fakeAssistants, runsIn } from '../../support/assistants.ts';
+import { png, webp } from '../../support/images.ts';
 import { processesWith } from '../../support/processes.ts';
 import { untilParked } from '../../support/provider-limits.ts';
 import { type Running, type Setting, startSystem, untilStatus } from '../../support/running.ts';
@@ -47,6 +48,30 @@ const isAlive = (pid: number): boolean => {
 };
 const untilRunning = async ({ root }: Running, count = 1) =>
   vi.waitFor(() => expect(runsIn(root)).toHaveLength(count));
+
+test.each(['codex', 'claude', 'command'] as const)(
+  '%s can read the images of its task, in its sandbox',
+  async (backend) => {
+    const running = await startSystem({
+      assistants: fakeAssistants(),
+      sandbox,
+      environment: { HOME: temporaryFolder() },
+      options: { backend },
+    });
+    const attachments = [];
+    for (const bytes of [png(), webp])
+      attachments.push({ digest: (await running.service.upload(bytes)).digest, name: 'a' });
+    const { task_id: id } = await running.service.create({
+      description: 'play: sees',
+      attachments,
+    });
+    await running.service.execute({ task: id, role: 'engineer', options: {} });
+
+    const view = await untilStatus(running, id, 'complete', 'failed');
+
+    expect(view.result).toContain(`I see ${attachments.map(({ digest }) => digest).join(' ')}`);
+  },
+);
 
 test.each(talkers)(
   '%s completes a task; its steps are shown and its usage is counted',

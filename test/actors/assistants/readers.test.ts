@@ -318,3 +318,25 @@ test('only a line feed ends a line, and a line that is too long is left out', ()
   expect(seen).toEqual(['a\u2028b', 'cd', 'e', 'f']);
   expect(dropped).toEqual([2]);
 });
+
+test('images come to codex as arguments at the start of a session, and claude may read their folder', () => {
+  const image = { digest: 'a', mediaType: 'image/png', data: '' } as const;
+  const images = [
+    { ...image, path: '/t/images/image-1.png' },
+    { ...image, path: '/t/images/image-2.webp' },
+  ];
+
+  const codex = createCodex().argv({ ...start, images });
+  expect(codex.slice(-3)).toEqual([
+    '--image=/t/images/image-1.png',
+    '--image=/t/images/image-2.webp',
+    '-',
+  ]);
+  expect(
+    createCodex()
+      .argv({ ...start, session: 's', images })
+      .join(' '),
+  ).not.toContain('--image');
+  expect(createClaude().argv({ ...start, images })).toContain('--add-dir=/t/images');
+  expect(createClaude().argv(start).join(' ')).not.toContain('--add-dir');
+});

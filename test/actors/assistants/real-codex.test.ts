@@ -12,6 +12,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { createCodex } from '../../../src/actors/assistants/codex.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { fakeAssistants } from '../../support/assistants.ts';
+import { png } from '../../support/images.ts';
 import { isLong } from '../../support/long.ts';
 import { type Answer, startModelServer } from '../../support/model-server.ts';
 import { processesWith } from '../../support/processes.ts';
@@ -148,3 +149,27 @@ test('the real codex is stopped at its token limit while it works', async ({ ski
   expect(view.usage.input_tokens % 11).toBe(0);
   expect(provider.requests.length).toBeLessThan(30);
 }, 300_000);
+
+test('the real codex sends the images of its task to our scripted model', async ({ skip }) => {
+  if (!isLong) return skip('npm run test:long runs the real codex');
+  const codex = await realCodex();
+  if ('reason' in codex) return skip(codex.reason);
+  const provider = await startModelServer(() => ({ kind: 'answer', text: 'I see it.' }));
+  const secrets = homeFor(provider.baseURL);
+  const running = await startSystem({
+    assistants: fakeAssistants({ codex: createCodex(codex), secrets }),
+    sandbox,
+    options: { backend: 'codex' },
+  });
+  const attachments = [];
+  for (const bytes of [png(1), png(2)])
+    attachments.push({ digest: (await running.service.upload(bytes)).digest, name: 'a' });
+  const { task_id: id } = await running.service.create({ description: 'look', attachments });
+  await running.service.execute({ task: id, role: 'engineer', options: {} });
+
+  const view = await untilStatus(running, id, 'complete', 'failed');
+
+  expect(view).toMatchObject({ status: 'complete', result: 'I see it.' });
+  const asked = JSON.stringify(provider.requests[0]?.body);
+  expect(asked.match(/data:image\/png;base64,/g)).toHaveLength(2);
+});

@@ -5,6 +5,7 @@
 import { spawn } from 'node:child_process';
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { imagesIn } from './kit.mjs';
 
 const flags = process.argv.slice(2);
 const has = (flag) => flags.includes(`--${flag}`);
@@ -112,6 +113,10 @@ const plays = {
     await finish(id, 'written');
     await cost(0.03);
     await words(isSentBack ? 'mended' : 'made');
+    return ended();
+  },
+  sees: async ({ prompt }) => {
+    await words(`I see ${imagesIn(prompt)}`);
     return ended();
   },
   calls_mcp: async () => {
@@ -320,6 +325,7 @@ const methods = {
       protocolVersion: has('newer') ? 2 : 1,
       agentCapabilities: {
         loadSession: !has('no-resume'),
+        promptCapabilities: { image: !has('blind') },
         sessionCapabilities: has('load') || has('no-resume') ? {} : { resume: {} },
       },
       agentInfo: { name: 'fake', version: '1' },

@@ -1,6 +1,7 @@
 // What fake assistants do, good and bad: the task's description says which (`play: hang`); a
 // program's own words for it are its wire. Every run is written down in `runs.jsonl`.
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 
 const forever = () => new Promise(() => setInterval(() => {}, 60_000));
@@ -27,7 +28,17 @@ const parts = async (_wire, values) => {
   for (const value of values) await line(value);
 };
 
+/** The digests of the images whose files the prompt names. */
+export const imagesIn = (prompt) =>
+  [...prompt.matchAll(/^- (\/\S+\/image-\d+\.\w+)$/gm)]
+    .map(([, path]) => createHash('sha256').update(readFileSync(path)).digest('hex'))
+    .join(' ');
+
 const plays = {
+  sees: async (wire, { prompt }) => {
+    const text = `I see ${imagesIn(prompt)}`;
+    await parts(wire, [...wire.turn({ text }), ...wire.result(text)]);
+  },
   well: async (wire, { prompt }) => {
     const isSentBack = prompt.includes('not accepted yet');
     writeFileSync('made.txt', isSentBack ? 'right' : 'first');

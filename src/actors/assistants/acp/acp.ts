@@ -28,6 +28,10 @@ const agentInfoSchema = z.looseObject({
   agentCapabilities: z
     .looseObject({
       loadSession: z.boolean().nullish(),
+      promptCapabilities: z
+        .looseObject({ image: z.boolean().nullish().catch(null) })
+        .nullish()
+        .catch(null),
       mcpCapabilities: z
         .looseObject({ http: z.boolean().nullish().catch(null) })
         .nullish()
@@ -58,6 +62,8 @@ const newSessionSchema = setupSchema.extend({ sessionId: z.string().min(1).max(5
 interface AcpCapabilities {
   readonly loads: boolean;
   readonly resumes: boolean;
+  /** It takes images in a prompt. */
+  readonly sees: boolean;
   /** It can use MCP servers over HTTP. */
   readonly speaksHttp: boolean;
 }
@@ -84,10 +90,12 @@ const initializeAcp = async (rpc: Rpc, { initializeMs }: AcpDeadlines) => {
   const { data } = agentInfoSchema.safeParse(answer);
   if (data?.protocolVersion !== acpVersion)
     throw new Error(`it does not speak version ${acpVersion} of the Agent Client Protocol`);
-  const { loadSession, mcpCapabilities, sessionCapabilities } = data.agentCapabilities ?? {};
+  const { loadSession, mcpCapabilities, promptCapabilities, sessionCapabilities } =
+    data.agentCapabilities ?? {};
   return {
     loads: loadSession === true,
     resumes: (sessionCapabilities?.resume ?? false) !== false,
+    sees: promptCapabilities?.image === true,
     speaksHttp: mcpCapabilities?.http === true,
   } satisfies AcpCapabilities;
 };
@@ -335,7 +343,13 @@ const converse = (
       onEvent({ type: 'note', level: 'warn', message: 'this agent does not use your MCP servers' });
     listens = true;
     const text = opened.isResumed ? prompts.resumed : prompts.fresh;
-    const prompt = { sessionId: opened.id, prompt: [{ type: 'text', text }] };
+    const images = can.sees && !opened.isResumed ? (start.images ?? []) : [];
+    const blocks = images.map(({ mediaType: mimeType, data }) => ({
+      type: 'image',
+      mimeType,
+      data,
+    }));
+    const prompt = { sessionId: opened.id, prompt: [{ type: 'text', text }, ...blocks] };
     report(await rpc.call('session/prompt', prompt, null));
   };
 
