@@ -1,4 +1,5 @@
 import { type Skipped, whySkipped } from '../model/skipped.ts';
+import type { NewImage } from '../parts/images-part.ts';
 import { request } from './call.ts';
 import { readDetails } from './details.ts';
 import { call } from './source.ts';
@@ -141,6 +142,7 @@ export interface NewTask {
   readonly dependencies?: readonly string[];
   readonly priority?: number;
   readonly labels?: readonly string[];
+  readonly attachments?: readonly NewImage[];
 }
 export const create = (task: NewTask): Promise<TaskView> => change('create', { ...task });
 

@@ -30,17 +30,14 @@ const changeTasks = (change: (all: Map<string, TaskView>) => void): void => {
   tasks.value = all;
 };
 
-/** Details that only `status` answers stay, as long as they are about the same attempt. */
+/** Details that only `status` answers stay; those of an attempt, as long as it is the same. */
 const withDetails = (before: TaskView | undefined, view: TaskView): TaskView => {
   // A title with bidi controls would be read as another one.
   const after = { ...view, title: oneLine(view.title) };
-  if (before === undefined || before.attempt !== after.attempt) return after;
-  const { work, attempts } = before;
-  return {
-    ...(work === undefined ? {} : { work }),
-    ...(attempts === undefined ? {} : { attempts }),
-    ...after,
-  };
+  if (before === undefined) return after;
+  const { work, attempts, attachments } = before;
+  const kept = before.attempt === after.attempt ? { work, attempts } : {};
+  return { attachments, ...kept, ...after };
 };
 
 /** After a call that answers with the task. */

@@ -1,20 +1,19 @@
-import type { ComponentType } from 'preact';
+import type { ComponentType, JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { Empty } from '../parts/notice.tsx';
 
-type ViewOf = ComponentType<{ taskId: string }>;
-
-/** A view that is loaded when it is opened. */
-export const loaded =
-  (load: () => Promise<ViewOf>): ViewOf =>
-  ({ taskId }) => {
-    const [View, show] = useState<ViewOf | null>(null);
+type Later = typeof import('./later.ts');
+/** A view, or a part of one, that is loaded when it is first drawn. */
+export const later =
+  (name: keyof Later) =>
+  (props: object): JSX.Element | null => {
+    const [View, show] = useState<ComponentType<object> | null>(null);
     useEffect(() => {
-      load().then(
-        (view) => show(() => view),
+      import('./later.ts').then(
+        (all) => show(() => all[name] as ComponentType<object>),
         // A server of another version has other files.
         () => show(() => () => <Empty title="Not loaded. Reload the page." />),
       );
     }, []);
-    return View && <View taskId={taskId} />;
+    return View && <View {...props} />;
   };

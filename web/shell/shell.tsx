@@ -6,6 +6,7 @@ import { slots, spentToday } from '../data/totals.ts';
 import { money, numbered } from '../model/format.ts';
 import { lookOf } from '../model/state.ts';
 import { Icon, type IconName, Mark } from '../parts/icon.tsx';
+import { parts } from '../parts/images-part.ts';
 import { SignOut } from '../parts/sign-out.tsx';
 import { Board } from '../views/board/board.tsx';
 import { CreateView } from '../views/create/create-view.tsx';
@@ -17,7 +18,7 @@ import { TaskPage } from '../views/task/task-page.tsx';
 import { WorkflowPage } from '../views/workflow/workflow-page.tsx';
 import { ConnectionLine, LiveDot } from './connection.tsx';
 import { Help } from './help.tsx';
-import { loaded } from './loaded.tsx';
+import { later } from './loaded.tsx';
 import { needed } from './needed.ts';
 import { followNeeds } from './notify.ts';
 import { pathOf, route, type View } from './router.ts';
@@ -34,15 +35,17 @@ const links: readonly (readonly [View, string, IconName])[] = [
 const views: Readonly<Record<View, ComponentType<{ taskId: string }>>> = {
   'needs-you': NeedsYou,
   board: Board,
-  graph: loaded(async () => (await import('../views/graph/graph.tsx')).Graph),
+  graph: later('Graph'),
   machines: Machines,
-  system: loaded(async () => (await import('../views/system/system.tsx')).System),
+  system: later('System'),
   task: TaskPage,
   diff: DiffView,
   edit: EditView,
   workflow: WorkflowPage,
   new: CreateView,
 };
+
+parts.Images = later('Images');
 
 const Navigation = () => (
   <nav aria-label="Views">

@@ -6,6 +6,7 @@ import { roles } from '../../data/totals.ts';
 import { idNamed } from '../../model/search.ts';
 import { Button } from '../../parts/button.tsx';
 import { ChoiceField, PriorityField, TextField } from '../../parts/field.tsx';
+import { type NewImage, parts } from '../../parts/images-part.ts';
 import { Problem } from '../../parts/notice.tsx';
 import { go, taskPath } from '../../shell/router.ts';
 
@@ -50,12 +51,13 @@ const useFields = () => ({
   priority: useSignal('2'),
   labels: useSignal(''),
   verify: useSignal(''),
+  images: useSignal<readonly NewImage[]>([]),
 });
 
 const save = async (fields: ReturnType<typeof useFields>): Promise<string> => {
   const title = fields.title.value.trim();
   const description = fields.description.value.trim() === '' ? title : fields.description.value;
-  if (description === '') throw new Error('Write a title or what to do first.');
+  if (description === '') throw new Error('Write a title first.');
   const ids = idsIn(fields.dependencies.value);
   const role = fields.role.value;
   const labels = [...(role === '' ? [] : [`role:${role}`]), ...labelsIn(fields.labels.value)];
@@ -65,6 +67,7 @@ const save = async (fields: ReturnType<typeof useFields>): Promise<string> => {
     ...(title === '' ? {} : { title }),
     ...(ids.length === 0 ? {} : { dependencies: ids }),
     ...(labels.length === 0 ? {} : { labels }),
+    attachments: fields.images.value,
   });
   return task_id;
 };
@@ -88,11 +91,11 @@ export const CreateForm = ({ isFocused = false }: { isFocused?: boolean }) => {
   };
   const saveAlone = async (): Promise<void> => {
     if (linesIn(verify.value).length > 0)
-      throw new Error('Verify commands are for a run: create and run it, or leave them out.');
+      throw new Error('Verify commands are for a run: run it, or leave them out.');
     go(taskPath(await saveOnce()));
   };
   const saveAndRun = async (): Promise<void> => {
-    if (role.value === '') throw new Error('Choose a role first: it says who works on the task.');
+    if (role.value === '') throw new Error('Choose a role first.');
     const id = await saveOnce();
     go(taskPath(id));
     await run([id], role.value, linesIn(verify.value));
@@ -100,11 +103,7 @@ export const CreateForm = ({ isFocused = false }: { isFocused?: boolean }) => {
   return (
     <form class="create" onSubmit={(event) => event.preventDefault()}>
       <TextField name="Title" value={title} maxLength={500} isFocused={isFocused} />
-      <TextField
-        name="What to do, when the title does not say it all"
-        value={description}
-        rows={3}
-      />
+      <TextField name="What to do" value={description} rows={3} />
       <div class="fields">
         <ChoiceField
           name="Role"
@@ -116,6 +115,7 @@ export const CreateForm = ({ isFocused = false }: { isFocused?: boolean }) => {
         <TextField name="Labels, by commas" value={labels} />
       </div>
       <TextField name="Verify: commands that must pass, one a line" value={verify} rows={1} />
+      <parts.Images images={fields.images} fail={fail} />
       <TaskSuggestions />
       <Problem message={problem} />
       <div class="actions end">

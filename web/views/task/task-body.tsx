@@ -4,6 +4,7 @@ import type { Frame } from '../../data/frame.ts';
 import { isRecorded, type TaskHistory } from '../../data/source.ts';
 import type { TaskView } from '../../data/tasks.ts';
 import { createLog } from '../../model/log.ts';
+import { parts } from '../../parts/images-part.ts';
 import { Prose } from '../../parts/prose.tsx';
 import { atSeq } from '../../shell/router.ts';
 import type { Shown } from '../machines/moment.ts';
@@ -18,6 +19,7 @@ type Tab = (typeof tabs)[number];
 const Description = ({ task }: { task: TaskView }) => (
   <div class="text-block">
     <Prose text={task.description} />
+    {task.attachments && <parts.Images task={task} />}
   </div>
 );
 
