@@ -2,6 +2,7 @@
 // page. With --check, fails when a file has drifted from its machine.
 import { agentMachine } from '../build/machines/agent/agent-machine.js';
 import { mergeQueueMachine } from '../build/machines/merge-queue/merge-queue-machine.js';
+import { pullRequestMachine } from '../build/machines/pull-request/pull-request-machine.js';
 import { supervisorMachine } from '../build/machines/supervisor/supervisor-machine.js';
 import { taskMachine } from '../build/machines/task/task-machine.js';
 import { workflowMachine } from '../build/machines/workflow/workflow-machine.js';
@@ -66,6 +67,11 @@ const charts = {
     isExit: () => false,
     main: ['idle', 'building', 'judging', 'landing', 'telling'],
   },
+  pullRequest: {
+    machine: pullRequestMachine,
+    isExit: () => false,
+    main: ['publishing.pushing', 'open.forge.watching', 'merged'],
+  },
 };
 
 const drawn = {};
@@ -75,6 +81,6 @@ for (const [name, { machine, ...chart }] of Object.entries(charts))
 for (const [name, chart] of Object.entries(drawn))
   generate(`docs/images/${name}-machine.svg`, drawSvg(chart, `The states of the ${name} machine`));
 // A workflow is shown as its phases; what the page does not draw would be loaded by each visitor.
-const { workflow: _, ...onPage } = drawn;
+const { workflow: _workflow, pullRequest: _pullRequest, ...onPage } = drawn;
 const packed = Object.entries(onPage).map(([name, chart]) => [name, packChart(chart)]);
 generate('web/charts/charts.json', `${JSON.stringify(Object.fromEntries(packed))}\n`);

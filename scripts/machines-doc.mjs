@@ -2,6 +2,7 @@
 import { agentMachine } from '../build/machines/agent/agent-machine.js';
 import { agentRestart } from '../build/machines/agent/restart.js';
 import { mergeQueueMachine } from '../build/machines/merge-queue/merge-queue-machine.js';
+import { pullRequestMachine } from '../build/machines/pull-request/pull-request-machine.js';
 import { supervisorMachine } from '../build/machines/supervisor/supervisor-machine.js';
 import { taskMachine } from '../build/machines/task/task-machine.js';
 import { workflowMachine } from '../build/machines/workflow/workflow-machine.js';
@@ -60,6 +61,7 @@ const restarts = {
   supervisor: () => 'new',
   workflow: onHostedRestart,
   mergeQueue: onHostedRestart,
+  pullRequest: onHostedRestart,
 };
 
 const stateTable = (machine) =>
@@ -135,6 +137,11 @@ const text = [
     'Merge queue',
     "One actor while there is something to merge: what it tests is what the project's branch gets.",
     mergeQueueMachine,
+  ),
+  section(
+    'Pull request',
+    'One actor per task that is published: it ends when its pull request is merged, or nobody wants it.',
+    pullRequestMachine,
   ),
 ].join('\n');
 

@@ -42,7 +42,13 @@ const exitKindOf = (source, target, event, chart) => {
   return chart.isExit({ from: source.path.join('.'), to: target.path.join('.') }) ? 'away' : null;
 };
 
-const insideOf = (target) => (target.type === 'compound' ? target.initial.target[0] : target);
+const hasStates = ({ states }) => Object.keys(states).length > 0;
+
+/** Of regions side by side, the last one works. */
+const insideOf = (target) => {
+  if (target.type === 'parallel') return insideOf(Object.values(target.states).at(-1));
+  return target.type === 'compound' ? insideOf(target.initial.target[0]) : target;
+};
 
 /** Marks the lines along a list of states. @throws when two that follow have no line */
 const markMain = (lines, main) => {
@@ -89,10 +95,10 @@ export const readChart = (machine, chart) => {
   return {
     anywhere,
     groups: all
-      .filter(({ type }) => type === 'compound')
+      .filter(hasStates)
       .map((node) => ({ id: id(node), label: node.key, exits: exits.get(id(node)) })),
     states: all
-      .filter(({ type }) => type !== 'compound')
+      .filter((node) => !hasStates(node))
       .map((node) => ({ id: id(node), label: node.key, exits: exits.get(id(node)) })),
     lines: [...lines.values()],
     main: chart.main,

@@ -149,6 +149,15 @@ const frames = {
       value: 'the state of its chart',
     },
   ],
+  pullRequest: [
+    'the pull request of a task made a transition; `task_id` is that of the task, with `/pr`',
+    {
+      task: 'the id of the task',
+      pull_request: 'as in the view of the task',
+      machine: '`pullRequest`',
+      value: 'the state of its chart',
+    },
+  ],
   workflow: [
     'a workflow made a transition; `task_id` is the id of the workflow',
     {

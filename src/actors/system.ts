@@ -21,6 +21,11 @@ import { createPassedTrees } from './engine/merging/passed-trees.ts';
 import { createTrainProof } from './engine/merging/prove-train.ts';
 import { createMergeRadar, type MergeRadar } from './engine/merging/radar.ts';
 import { sendsBack, withRework } from './engine/merging/rework.ts';
+import {
+  createPullRequests,
+  nowhere,
+  type PullRequests,
+} from './engine/publishing/pull-requests.ts';
 import type { SlotUse } from './engine/queries/explain.ts';
 import { createHeldFolders } from './engine/servers/held-folders.ts';
 import { createKeptReports, type KeptReports } from './engine/servers/kept-reports.ts';
@@ -425,6 +430,7 @@ interface LivingParts {
   readonly invoked: Tasks['invoked'];
   readonly tasks: TaskStart;
   readonly merges: MergeQueue;
+  readonly pullRequests: PullRequests;
   readonly radar: MergeRadar;
   readonly watch: ReturnType<typeof watchTracker>;
   readonly workflows: ReturnType<typeof hostWorkflows>;
@@ -434,7 +440,7 @@ interface LivingParts {
 const createLife = (
   ports: SystemPorts,
   parts: Parts,
-  { commands, invoked, merges, radar, tasks, watch, workflows }: LivingParts,
+  { commands, invoked, merges, pullRequests, radar, tasks, watch, workflows }: LivingParts,
 ): Pick<System, 'start' | 'drain' | 'stop' | 'notLoaded'> => {
   const { log } = ports;
   const { journal, supervisor, attempts, lease, sharing, caps } = parts;
@@ -445,6 +451,7 @@ const createLife = (
     sharing?.slots.look();
     await tasks.takeUpMissing();
     await merges.restore();
+    await pullRequests.restore();
     await workflows.restore();
   };
   const drop = (ids: readonly string[]): void =>
@@ -455,7 +462,12 @@ const createLife = (
       );
   if (sharing !== null) watchTakes(parts, drop);
   return {
-    notLoaded: () => [...tasks.notLoaded(), ...merges.failing(), ...workflows.failing()],
+    notLoaded: () => [
+      ...tasks.notLoaded(),
+      ...merges.failing(),
+      ...pullRequests.failing(),
+      ...workflows.failing(),
+    ],
     start: async () => {
       await lease.start(takeUp);
       await sharing?.slots.start({
@@ -468,11 +480,13 @@ const createLife = (
         if (notice === 'left') lease.look();
       });
       await merges.restore();
+      await pullRequests.restore();
       await tasks.start();
       await workflows.restore();
       watch.start();
       stopMergeWatch = watchMerges(ports, parts);
       radar.start();
+      pullRequests.start();
     },
     drain: async (ms) => {
       supervisor.drain();
@@ -490,6 +504,7 @@ const createLife = (
       supervisor.drain();
       workflows.stop();
       merges.stop();
+      pullRequests.stop();
       commands.stop();
       parts.waits.stop();
       supervisor.stop();
@@ -550,8 +565,16 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
   const slotUse = (): SlotUse => slotUseOf(supervisor.snapshot());
   const runRules = createExecuteChecks(settings, backends, parts.budgets, now);
   const { radar, workOf } = createWorkReads(settings, ports, parts, merges);
+  const { root, journal: written } = parts;
+  const pullRequests = createPullRequests({
+    ...{ root, node, journal: written, store, now, log: ports.log },
+    workspace: ports.workspace,
+    place: ports.forge ?? nowhere,
+    status: (taskId) => service.status(taskId),
+    settings: () => settings().publishing,
+  });
 
-  const service = createTaskService({
+  const service: TaskService = createTaskService({
     tracker,
     store,
     commands,
@@ -567,6 +590,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     },
     merges,
     proof,
+    publishing: pullRequests,
     landing: () => settings().landing,
     projectRoot: () => settings().projectRoot,
     ...runRules,
@@ -574,7 +598,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
   const workflows = hostWorkflows(ports, parts, { service, reports, settings });
   const routed = routeToServers(ports, parts, service, workflows.service);
   const life = createLife(ports, parts, {
-    ...{ commands, invoked, merges, radar, tasks, watch, workflows },
+    ...{ commands, invoked, merges, pullRequests, radar, tasks, watch, workflows },
   });
 
   return {

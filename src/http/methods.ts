@@ -19,6 +19,7 @@ import {
   mergeManyParamsSchema,
   mergeParamsSchema,
   parseParams,
+  publishParamsSchema,
   replayParamsSchema,
   respondParamsSchema,
   retryParamsSchema,
@@ -214,6 +215,12 @@ export const createMethods = (
     const request = { taskId: task_id, withDependents: with_dependents, waitSeconds: wait_seconds };
     return service.undo(request, gone?.());
   },
+  publish: async (params) => {
+    const { task_id, ...how } = parseParams(publishParamsSchema, params);
+    return service.publish({ taskId: task_id, ...how });
+  },
+  pull_request: async (params) =>
+    service.pullRequest(parseParams(taskParamsSchema, params).task_id),
   discard: async (params) => {
     const { task_id, attempt, reason } = parseParams(discardParamsSchema, params);
     return service.discard(task_id, attempt ?? null, reason ?? null);

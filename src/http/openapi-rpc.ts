@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { decidedSchema } from '../actors/journal/decision.ts';
-import { conflictsSchema, taskViewSchema } from '../actors/journal/task-view.ts';
+import { conflictsSchema, pullRequestSchema, taskViewSchema } from '../actors/journal/task-view.ts';
 import { workflowLineSchema, workflowViewSchema } from '../actors/workflows/workflow-view.ts';
 import { envelopeErrors, errorStatuses, requestErrors } from './error-table.ts';
 import {
@@ -19,6 +19,7 @@ import {
   mergeManyParamsSchema,
   mergeParamsSchema,
   noParamsSchema,
+  publishParamsSchema,
   replayParamsSchema,
   respondParamsSchema,
   retryParamsSchema,
@@ -142,6 +143,11 @@ const mergedSchema = z.looseObject({
   commit: z.string().optional(),
   tested: z.array(z.string()).optional().describe('the commands that passed on its tree'),
   ...conflictShape,
+});
+const publishedSchema = z.strictObject({
+  task_id: z.string(),
+  attempt: z.int(),
+  pull_request: pullRequestSchema,
 });
 const mergedManySchema = z.strictObject({
   landed: z.array(
@@ -295,6 +301,16 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
     'takes back what landed for a task, tested as what lands; the task is open again',
     undoParamsSchema,
     mergedManySchema,
+  ),
+  publish: method(
+    'pushes the work of a task, and opens its pull request or brings it up to date',
+    publishParamsSchema,
+    publishedSchema,
+  ),
+  pull_request: method(
+    'how the pull request of a task stands, and why it is not merged yet',
+    taskParamsSchema,
+    publishedSchema,
   ),
   discard: method(
     'the work of an attempt is not offered, merged or built on any more; its branch stays',

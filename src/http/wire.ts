@@ -283,6 +283,16 @@ export const dependencyParamsSchema = z.strictObject({
   depends_on: id.describe('the task that must be complete first'),
 });
 export const changeParamsSchema = z.strictObject({ task_id: id, reason });
+export const publishParamsSchema = taskParamsSchema.extend({
+  draft: z.boolean().optional().describe('unset: as forge.draft says'),
+  base: z
+    .string()
+    .min(1)
+    .max(200)
+    .regex(/^[^-]/, 'must not begin with -')
+    .optional()
+    .describe('the branch that it goes to; unset: that of the pull request, or the default branch'),
+});
 export const updateParamsSchema = taskParamsSchema.extend({ wait_seconds: waitSeconds });
 export const undoParamsSchema = taskParamsSchema.extend({
   with_dependents: z

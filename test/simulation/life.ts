@@ -91,6 +91,7 @@ const settingsFor = (plan: Plan): Settings => {
     budgets: { runUsd: null, dayUsd: null, monthUsd: null },
     backend: 'builtin',
     merge: plan.mergesAtEnd ? 'squash' : 'none',
+    publishing: { publish: 'never', draft: false, pauseMs: [10_000, 300_000], checksWaitMs: 0 },
     landing: {
       style: 'squash',
       verify: plan.hasTests ? ['make check'] : [],

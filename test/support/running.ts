@@ -154,6 +154,7 @@ export const bareSettings = (
   budgets: { runUsd: null, dayUsd: null, monthUsd: null },
   merge: 'none',
   landing: landingDefaults,
+  publishing: { publish: 'never', draft: false, pauseMs: [20, 100], checksWaitMs: 500 },
   setup: null,
   idleMs: 1_800_000,
   answerMs: 60_000,

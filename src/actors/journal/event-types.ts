@@ -24,6 +24,7 @@ export const eventTypes = [
   'tracker_imported',
   'workflow',
   'mergeQueue',
+  'pullRequest',
   'network',
 ] as const;
 export type EventType = (typeof eventTypes)[number];

@@ -162,6 +162,34 @@ const workSchema = z.strictObject({
     .describe('its merge; absent: nobody asked for one'),
 });
 
+export const pullRequestSchema = z.strictObject({
+  number: z.int().positive().optional().describe('its number at the forge'),
+  url: z.string().optional().describe('its page'),
+  state: z
+    .enum(['publishing', 'open', 'merged', 'closed', 'abandoned'])
+    .describe('closed: a person closed it; abandoned: its task is over without it'),
+  checks: z.enum(['pending', 'red', 'green', 'none']).optional().describe('of its head'),
+  review: z
+    .enum(['none', 'changes', 'approved'])
+    .optional()
+    .describe('what people with a say decided'),
+  mergeable: z
+    .enum(['yes', 'behind', 'conflicting', 'unknown'])
+    .optional()
+    .describe('whether it fits its base; unknown: the forge has not worked it out'),
+  round: z.int().nonnegative().describe('how many attempts the forge asked for'),
+  head_sha: z.string().optional().describe('its newest commit'),
+  waits_for: z
+    .enum(['checks', 'review', 'person', 'forge', 'limit'])
+    .optional()
+    .describe('who or what is next'),
+  fault: z
+    .string()
+    .optional()
+    .describe('what the forge refused: limit, right, token, gone, moved, refused or away'),
+  reason: z.string().optional().describe('why it is not merged yet'),
+});
+
 const endedAttemptSchema = z.strictObject({
   attempt: z.int().positive().describe('its number'),
   role: z.string().describe('the role that worked'),
@@ -260,6 +288,9 @@ export const taskViewSchema = z.strictObject({
   work: workSchema
     .optional()
     .describe('what the latest attempt changed, in the answers to status and, if complete, list'),
+  pull_request: pullRequestSchema
+    .optional()
+    .describe('its pull request at the forge, in the answers to status and list'),
   attempts: z
     .array(endedAttemptSchema)
     .optional()
@@ -286,6 +317,7 @@ export const taskViewSchema = z.strictObject({
   stream_url: z.string().describe('path of its stream'),
 });
 export type TaskView = z.infer<typeof taskViewSchema>;
+export type PullRequestView = z.infer<typeof pullRequestSchema>;
 
 export interface TaskState {
   readonly tags: ReadonlySet<string>;

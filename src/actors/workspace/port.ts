@@ -166,6 +166,8 @@ export interface WorkspaceReads {
    */
   readonly bringWork: ((taskId: TaskId, attempt: number) => Promise<void>) | null;
   leftOut(taskId: TaskId, attempt: number): Promise<readonly string[]>;
+  /** The address of a remote of the user's repository; null: it has none of this name. */
+  addressOf(remote: string): Promise<string | null>;
   diff(taskId: TaskId, attempt: number | null, part?: DiffPart): Promise<Changes | null>;
   /**
    * Reads what an attempt that is over left. Null when nothing is known of the attempt. With
@@ -328,7 +330,12 @@ export interface PushTarget {
 /** `moved`: the branch is at this commit, which is not the one that was seen: a person's. */
 export type Pushed =
   | { readonly status: 'pushed' | 'moved'; readonly commit: string }
-  | { readonly status: 'refused'; readonly why: string };
+  | {
+      readonly status: 'refused';
+      readonly why: string;
+      /** The token, or the user, may not push there. */
+      readonly lacksRight?: true;
+    };
 
 /** Gives each attempt a folder to work in. Opening the same attempt again gives the same folder. */
 export interface Workspace extends WorkspaceReads, WorkspaceMerges {

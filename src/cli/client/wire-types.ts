@@ -207,6 +207,31 @@ export interface Task {
       readonly updatable?: true | undefined;
     } | undefined;
   } | undefined;
+  /** its pull request at the forge, in the answers to status and list */
+  readonly pull_request?: {
+    /** its number at the forge */
+    readonly number?: number | undefined;
+    /** its page */
+    readonly url?: string | undefined;
+    /** closed: a person closed it; abandoned: its task is over without it */
+    readonly state: 'publishing' | 'open' | 'merged' | 'closed' | 'abandoned';
+    /** of its head */
+    readonly checks?: 'pending' | 'red' | 'green' | 'none' | undefined;
+    /** what people with a say decided */
+    readonly review?: 'none' | 'changes' | 'approved' | undefined;
+    /** whether it fits its base; unknown: the forge has not worked it out */
+    readonly mergeable?: 'yes' | 'behind' | 'conflicting' | 'unknown' | undefined;
+    /** how many attempts the forge asked for */
+    readonly round: number;
+    /** its newest commit */
+    readonly head_sha?: string | undefined;
+    /** who or what is next */
+    readonly waits_for?: 'checks' | 'review' | 'person' | 'forge' | 'limit' | undefined;
+    /** what the forge refused: limit, right, token, gone, moved, refused or away */
+    readonly fault?: string | undefined;
+    /** why it is not merged yet */
+    readonly reason?: string | undefined;
+  } | undefined;
   /** the attempts that are over, in the answer to status */
   readonly attempts?: readonly {
     /** its number */
@@ -660,6 +685,50 @@ export interface Methods {
     };
     readonly result: Methods['merge_many']['result'];
   };
+  /** pushes the work of a task, and opens its pull request or brings it up to date */
+  readonly publish: {
+    readonly params: {
+      /** the id of a task */
+      readonly task_id: string;
+      /** unset: as forge.draft says */
+      readonly draft?: boolean | undefined;
+      /** the branch that it goes to; unset: that of the pull request, or the default branch */
+      readonly base?: string | undefined;
+    };
+    readonly result: {
+      readonly task_id: string;
+      readonly attempt: number;
+      readonly pull_request: {
+        /** its number at the forge */
+        readonly number?: number | undefined;
+        /** its page */
+        readonly url?: string | undefined;
+        /** closed: a person closed it; abandoned: its task is over without it */
+        readonly state: 'publishing' | 'open' | 'merged' | 'closed' | 'abandoned';
+        /** of its head */
+        readonly checks?: 'pending' | 'red' | 'green' | 'none' | undefined;
+        /** what people with a say decided */
+        readonly review?: 'none' | 'changes' | 'approved' | undefined;
+        /** whether it fits its base; unknown: the forge has not worked it out */
+        readonly mergeable?: 'yes' | 'behind' | 'conflicting' | 'unknown' | undefined;
+        /** how many attempts the forge asked for */
+        readonly round: number;
+        /** its newest commit */
+        readonly head_sha?: string | undefined;
+        /** who or what is next */
+        readonly waits_for?: 'checks' | 'review' | 'person' | 'forge' | 'limit' | undefined;
+        /** what the forge refused: limit, right, token, gone, moved, refused or away */
+        readonly fault?: string | undefined;
+        /** why it is not merged yet */
+        readonly reason?: string | undefined;
+      };
+    };
+  };
+  /** how the pull request of a task stands, and why it is not merged yet */
+  readonly pull_request: {
+    readonly params: Methods['explain']['params'];
+    readonly result: Methods['publish']['result'];
+  };
   /** the work of an attempt is not offered, merged or built on any more; its branch stays */
   readonly discard: {
     readonly params: {
@@ -779,7 +848,7 @@ export interface Methods {
   };
   /** deletes a task; answers with it as it was */
   readonly delete: {
-    readonly params: Methods['explain']['params'];
+    readonly params: Methods['pull_request']['params'];
     readonly result: Task;
   };
   /** marks a task complete */

@@ -162,10 +162,12 @@ export const modelChoice = (loaded: LoadedConfig): Pick<Settings, 'defaultModel'
   defaultModel: isScripted(loaded) ? 'scripted' : loaded.config.api.provider_model,
   placeOf: (model) => askedPlace(loaded, model),
 });
+/** Seconds between two looks at a pull request of which nothing moves. */
+const slowestPoll = 300;
 
 /** Without the project's role files. @throws ConfigError */
 const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
-  const { agent, api, budget, merge, sandbox, server, workspace } = loaded.config;
+  const { agent, api, budget, forge, merge, sandbox, server, workspace } = loaded.config;
   return {
     projectRoot,
     leaseMs: loaded.config.store.lease_seconds * 1_000,
@@ -201,6 +203,12 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
       radar: merge.radar,
       sign: merge.sign,
       regenerate: merge.regenerate,
+    },
+    publishing: {
+      publish: forge.publish,
+      draft: forge.draft,
+      pauseMs: [forge.poll_seconds * 1_000, Math.max(forge.poll_seconds, slowestPoll) * 1_000],
+      checksWaitMs: forge.checks_wait_seconds * 1_000,
     },
     setup: setupFrom(workspace.setup),
     idleMs: agent.idle_timeout_seconds * 1_000,

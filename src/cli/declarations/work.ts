@@ -115,6 +115,34 @@ export const workCommands: readonly CliCommand[] = [
       (await import('../work/merge-command.ts')).undoWork(context, args),
   }),
   defineCommand({
+    name: 'publish',
+    group: 'work',
+    describe: 'Push the work of a task, and open its pull request or bring it up to date',
+    words: [taskWord],
+    flags: {
+      draft: { type: 'switch', default: false, describe: 'Open it as a draft' },
+      base: { type: 'text', value: 'branch', describe: 'The branch that it goes to' },
+    },
+    common: startsServer,
+    examples: [['agent publish bd-a1b2', 'to the repository of the remote origin']],
+    run: async (context, args) =>
+      (await import('../work/publish-command.ts')).publishWork(context, args),
+  }),
+  defineCommand({
+    name: 'pr',
+    group: 'work',
+    describe: 'Show how pull requests stand, and why they are not merged yet',
+    words: [{ ...taskWord, optional: true }],
+    flags: {},
+    common: startsServer,
+    examples: [
+      ['agent pr', 'all that are open'],
+      ['agent pr bd-a1b2', 'its checks, its review, what it waits for'],
+    ],
+    run: async (context, args) =>
+      (await import('../work/publish-command.ts')).showPullRequests(context, args),
+  }),
+  defineCommand({
     name: 'discard',
     group: 'work',
     describe: 'Refuse the work of an attempt: it is not offered, merged or built on any more',

@@ -35,6 +35,7 @@ import {
   type ServerEnvironment,
   secretsIn,
 } from './assistants.ts';
+import { createForgePlace } from './forge-place.ts';
 import type { InterruptedNote } from './interrupted-commands.ts';
 import type { Logger } from './logs/logger.ts';
 import { modelsFor } from './models.ts';
@@ -243,6 +244,12 @@ export const assemble = async (
     environment,
     results: createResults(project.root, redact),
     passedTreesFile: stateFiles(project.stateDir).passedTrees,
+    forge: createForgePlace({
+      config: () => current.loaded.config.forge,
+      variables: { ...env, ...parts.credentials },
+      workspace,
+      now,
+    }),
     workflows: {
       definition: workflowFinder(workflowConfigs(project, env, current.loaded.named), project.root),
       reportsFolder: stateFiles(project.stateDir).reports,

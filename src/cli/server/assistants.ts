@@ -13,12 +13,14 @@ import { proxySecrets } from '../../actors/model/proxy-choice.ts';
 import { mcpSecrets } from '../config/mcp-servers.ts';
 import { keyVariables, providerSecrets } from '../config/providers.ts';
 import type { Config } from '../config/schema/config-schema.ts';
+import { forgeToken, forgeVariables } from './forge-place.ts';
 
 const credentialVariables = [
   ...new Set([
     ...[createCodex(), createClaude()].flatMap(({ variables }) => variables),
     ...acpVariables,
     ...keyVariables,
+    ...forgeVariables,
   ]),
 ];
 /** Other variables have paths, addresses and switches. */
@@ -41,8 +43,10 @@ export const secretsIn = (
   credentials: Readonly<Record<string, string>>,
   env: NodeJS.ProcessEnv,
 ): readonly string[] => {
-  const { api, mcp } = config;
+  const { api, forge, mcp } = config;
+  const ofForge = forgeToken(forge, env);
   return [
+    ...(ofForge === null ? [] : [ofForge]),
     ...providerSecrets(config, env),
     ...proxySecrets(env),
     ...mcpSecrets(mcp, env),

@@ -94,6 +94,7 @@ describe('it is refused', () => {
     expect(pushed).toEqual({
       status: 'refused',
       why: expect.stringContaining('does not accept the token'),
+      lacksRight: true,
     });
     expect(JSON.stringify(pushed)).not.toContain('ghp_wrong');
   });

@@ -68,6 +68,16 @@ export interface AskedPlace {
   readonly variable: string;
 }
 
+/** `forge` of the configuration. */
+export interface PublishSettings {
+  readonly publish: 'never' | 'when_complete';
+  readonly draft: boolean;
+  /** Shortest and longest pause between two looks. */
+  readonly pauseMs: readonly [number, number];
+  /** A head without checks has none after so long. */
+  readonly checksWaitMs: number;
+}
+
 export interface Settings {
   readonly projectRoot: string;
   /** The lease of a server; read at its start. */
@@ -99,6 +109,7 @@ export interface Settings {
   readonly budgets: BudgetLimits;
   readonly merge: MergeMode;
   readonly landing: MergeSettings;
+  readonly publishing: PublishSettings;
   /** Null: new worktrees need none. */
   readonly setup: SetupSettings | null;
   /** Longest silence of an assistant (ms). */

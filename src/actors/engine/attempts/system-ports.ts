@@ -9,6 +9,7 @@ import type { Store, StoreError } from '../../store/port.ts';
 import type { ServerCallOptions, ServerCalls } from '../../store/postgres/server-calls.ts';
 import type { Tracker } from '../../tracker/port.ts';
 import type { Workspace } from '../../workspace/port.ts';
+import type { FindForge } from '../publishing/pull-requests.ts';
 import type { SharedLease } from '../servers/lease.ts';
 import type { ServerNotices } from '../slots/share-slots.ts';
 import type { Settings } from './settings.ts';
@@ -43,6 +44,8 @@ export interface SystemPorts {
   readonly results: Results;
   /** Keeps which trees passed their test; absent: they are forgotten with the process. */
   readonly passedTreesFile?: string;
+  /** Where pull requests go; absent: nowhere. */
+  readonly forge?: FindForge;
   readonly workflows: WorkflowPorts;
   /** What the user's MCP servers need; absent: there are none. */
   readonly mcp?: Omit<McpPorts, 'serversOf'>;

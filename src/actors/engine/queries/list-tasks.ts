@@ -5,6 +5,7 @@ import type { TaskView } from '../../journal/task-view.ts';
 import type { ActorReads } from '../../store/port.ts';
 import type { TrackerReads } from '../../tracker/port.ts';
 import type { WorkReads } from '../../workspace/worktrees/work-view.ts';
+import { withPullRequests } from '../publishing/pull-request-view.ts';
 import { readPersonsTasks } from './persons-tasks.ts';
 import { withWork } from './task-usage.ts';
 
@@ -32,7 +33,7 @@ export interface TaskPage {
 export interface ListPorts {
   readonly tracker: TrackerReads;
   /** Null in a project without runs. */
-  readonly store: Pick<ActorReads, 'tasks' | 'openHosted'> | null;
+  readonly store: Pick<ActorReads, 'tasks' | 'openHosted' | 'actors'> | null;
   readonly viewOf: (tracked: TrackedTask) => Promise<TaskView>;
   readonly workOf: WorkReads;
 }
@@ -141,12 +142,14 @@ const findTasks = async (ports: ListPorts, request: ListRequest, most: number) =
   return found;
 };
 
-/** Says of complete tasks whether their work is merged. */
-const withWorks = (
-  { workOf }: ListPorts,
+/** Says of complete tasks whether their work is merged, and how their pull requests stand. */
+const withWorks = async (
+  { workOf, store }: ListPorts,
   views: readonly TaskView[],
-): Promise<readonly TaskView[]> =>
-  Promise.all(views.map((view) => (view.status === 'complete' ? withWork(workOf, view) : view)));
+): Promise<readonly TaskView[]> => {
+  const seen = views.map((view) => (view.status === 'complete' ? withWork(workOf, view) : view));
+  return withPullRequests(store, await Promise.all(seen));
+};
 
 /**
  * A page of tasks in the order of their creation; of `queued` those whose dependencies are

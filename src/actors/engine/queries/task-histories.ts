@@ -1,4 +1,5 @@
 import { mergeQueueMachine } from '../../../machines/merge-queue/merge-queue-machine.ts';
+import { pullRequestMachine } from '../../../machines/pull-request/pull-request-machine.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import { workflowMachine } from '../../../machines/workflow/workflow-machine.ts';
 import { frameJson } from '../../journal/event-types.ts';
@@ -61,8 +62,12 @@ const keptView = ({ taskId, taskSeq, ...entry }: KeptEntry) => ({
 });
 const recordedFrame = (entry: Entry): { readonly seq: number } => JSON.parse(frameJson(entry));
 
-const hostedMachines = { workflow: workflowMachine, mergeQueue: mergeQueueMachine } as const;
-const hostedKinds = ['workflow', 'mergeQueue'] as const;
+const hostedMachines = {
+  workflow: workflowMachine,
+  mergeQueue: mergeQueueMachine,
+  pullRequest: pullRequestMachine,
+} as const;
+const hostedKinds = ['workflow', 'mergeQueue', 'pullRequest'] as const;
 
 /** Null when no chart beside those of tasks has this id. */
 const replayHosted = async (

@@ -14,6 +14,7 @@ import type { Answer, NamedImage, NewEntry, Store, StoreReads } from '../../stor
 import type { TaskFields, TrackerInfo, TrackerReads, TrackerWrites } from '../../tracker/port.ts';
 import type { Workspace } from '../../workspace/port.ts';
 import type { WorkReads } from '../../workspace/worktrees/work-view.ts';
+import { withPullRequests } from '../publishing/pull-request-view.ts';
 import { createAttaching } from './attach-images.ts';
 import { type ListRequest, listTasks, type TaskPage } from './list-tasks.ts';
 import { createTaskHistories, type TaskHistories } from './task-histories.ts';
@@ -173,6 +174,7 @@ export interface TaskQueryPorts {
         | 'kept'
         | 'decisions'
         | 'actor'
+        | 'actors'
         | 'tasks'
         | 'openHosted'
         | 'removed'
@@ -313,7 +315,8 @@ export const createTaskQueries = ({
       const view = await viewOf(await find(taskId));
       if (view.attempt > 0 && finalStatuses.has(view.status))
         await bringWork?.(view.task_id as TaskId, view.attempt);
-      return withDetails(store, workOf, view);
+      const [seen = view] = await withPullRequests(store, [await withDetails(store, workOf, view)]);
+      return seen;
     },
     decisions: async (limit) => ({
       decisions: ((await store?.decisions(limit ?? decisionsAtOnce)) ?? []).flatMap(decidedIn),

@@ -28,6 +28,8 @@ const waitsMs = {
   update: 3 * 3_600_000,
   undo: 3 * 3_600_000,
   discard: commandMs,
+  publish: commandMs,
+  pullRequest: commandMs,
 } as const satisfies { readonly [Method in keyof TaskService]?: number };
 export type RoutedMethod = keyof typeof waitsMs;
 
@@ -124,6 +126,8 @@ export const createRoutedService = (
       explain: routed('explain', first),
       diff: routed('diff', first),
       discard: routed('discard', first),
+      publish: routed('publish', ({ taskId }) => taskId),
+      pullRequest: routed('pullRequest', first),
       update: routed('update', first),
       undo: routed('undo', ({ taskId }) => taskId),
       merge: routed('merge', ({ taskId }) => taskId),

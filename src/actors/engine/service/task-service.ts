@@ -17,6 +17,7 @@ import type { MergeQueue } from '../merging/merge-queue.ts';
 import type { TrainProof } from '../merging/prove-train.ts';
 import { createMergeRequests, type MergeRequests } from '../merging/request-merges.ts';
 import { createRunningUpdates, createUpdate, type TaskUpdates } from '../merging/update-task.ts';
+import type { Publishing } from '../publishing/pull-requests.ts';
 import { type Explanation, explain, type SlotUse } from '../queries/explain.ts';
 import { takeBack } from '../queries/offline-tasks.ts';
 import { requireAgents, requireAnswer } from '../queries/require-answer.ts';
@@ -128,6 +129,7 @@ export interface TaskService
     MergeRequests,
     TaskReviews,
     TaskUpdates,
+    Publishing,
     AgentMessages {
   /**
    * @throws task_not_found, dependencies_unmet, already_running, event_not_allowed,
@@ -175,6 +177,7 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
   >;
   readonly proof: Pick<TrainProof, 'proveWork' | 'attemptOf'>;
   readonly merges: Pick<MergeQueue, 'merge' | 'plan' | 'giveUp' | 'isIn' | 'withdraw'>;
+  readonly publishing: Publishing;
   readonly landing: () => MergeSettings;
   readonly projectRoot: () => string;
 }
@@ -277,6 +280,8 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
       queueLimit: () => ports.slotUse().queueLimit,
       pendingCount: async () => store.pendingCount(),
     }),
+    publish: ports.publishing.publish,
+    pullRequest: ports.publishing.pullRequest,
     explain: createExplain(ports, queries),
     close: async (taskId, reason) => {
       const id = requireId(taskId);

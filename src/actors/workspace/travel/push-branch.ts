@@ -46,6 +46,9 @@ const wordsOf = (said: string): string => {
 const neverHappened =
   /Could not resolve host|Failed to connect|Connection (?:refused|timed out|reset)|error: 5\d\d|timed out|early EOF|hung up unexpectedly|RPC failed/i;
 
+const lacksRight = /error: 403|denied to|Permission denied|write access/i;
+const lacksLogin = /Authentication failed|could not read Username|error: 401/i;
+
 /** @throws GitError when the other side did not answer */
 const refusalOf = (url: string, branch: string, said: string, token: string | null): string => {
   const reason = reasonIn(said);
@@ -53,11 +56,11 @@ const refusalOf = (url: string, branch: string, said: string, token: string | nu
   const more = words === '' ? '' : `: ${words}`;
   if (/protected branch|GH006|GH013|rule violations/i.test(said))
     return `the branch ${branch} of ${url} is protected${more}`;
-  if (/error: 403|denied to|Permission denied|write access/i.test(said))
+  if (lacksRight.test(said))
     return token === null
       ? `this user may not push to ${url}${more || `: ${reason}`}`
       : `the token may not push to ${url}${more}; give it the right contents: write, or give another token`;
-  if (/Authentication failed|could not read Username|error: 401/i.test(said))
+  if (lacksLogin.test(said))
     return token === null
       ? `${url} asks for a login; give a token, or push by ssh`
       : `${url} does not accept the token: it is wrong, expired or revoked; give another one`;
@@ -106,7 +109,11 @@ export const pushBranch = async (
   if (ok) return { status: 'pushed', commit };
   const said = withoutToken(`${stderr}\n${stdout.toString()}`);
   if (!/stale info|fetch first|already exists|cannot lock ref/.test(said))
-    return { status: 'refused', why: refusalOf(url, branch, said, key) };
+    return {
+      status: 'refused',
+      why: refusalOf(url, branch, said, key),
+      ...(lacksRight.test(said) || lacksLogin.test(said) ? { lacksRight: true as const } : {}),
+    };
   const listed = await git(['ls-remote', '--quiet', url, ref], call);
   const there = /^([0-9a-f]+)\s/.exec(listed.stdout.toString())?.[1];
   if (!listed.ok)

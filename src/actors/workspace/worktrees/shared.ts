@@ -56,6 +56,7 @@ export const createSharedWorkspace = ({
     workOf: async () => null,
     bringWork: null,
     leftOut: async () => [],
+    addressOf: async () => null,
     sweep: async () => [],
     build: async (members) => ({
       ...{ into: '', head: '', tree: '', cars: [] },

@@ -14,6 +14,7 @@ import { createSetupCache } from '../folders/setup-cache.ts';
 import { commitOf } from '../git/commits.ts';
 import { requireGit } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
+import { readGitSettings } from '../git/repository-config.ts';
 import { firstBase, type WorkRecord } from '../git/work-records.ts';
 import { createRegeneration } from '../merging/regenerate.ts';
 import type {
@@ -301,6 +302,11 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     workOf: createWorkReads(options.folder),
     bringWork: null,
     leftOut: async (taskId, attempt) => (await records.read(taskId, attempt))?.notes ?? [],
+    addressOf: (remote) =>
+      stores.use('project', async ({ program, repository }) => {
+        const settings = await readGitSettings(program, join(repository.commonDir, 'config'));
+        return settings.get(`remote.${remote}.url`) ?? null;
+      }),
     sweep,
     build: createBuild(parts, landing.build, inCandidate, inTurn),
     land: (train, signal) => inTurn(() => landing.land(train, signal)),

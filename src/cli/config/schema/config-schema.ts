@@ -18,6 +18,7 @@ import {
   price,
   storeUrl,
 } from './config-values.ts';
+import { forgeSection } from './forge-schema.ts';
 import { mcpServers } from './mcp-schema.ts';
 import { notifySection } from './notify-schema.ts';
 import { providers, providerUrl } from './provider-schema.ts';
@@ -568,6 +569,7 @@ export const configSections = z.strictObject({
         .describe('format of the log; on a terminal text, unless you choose one'),
     })
     .prefault({}),
+  forge: forgeSection,
   notify: notifySection,
   a2a: z
     .strictObject({
@@ -629,6 +631,11 @@ export const configSchema = configSections
       ![api.backend, ...Object.values(roles).map((own) => own?.backend)].includes('acp'),
     { path: ['api', 'acp', 'command'], message: 'is needed when a backend is acp' },
   )
+  .refine(({ forge, workspace }) => forge.publish === 'never' || workspace.merge === 'none', {
+    path: ['forge', 'publish'],
+    message:
+      'when_complete needs workspace.merge none: work lands by its pull request, or by itself',
+  })
   .refine(({ agent }) => agent.default_answer === undefined || agent.answer_timeout_seconds > 0, {
     path: ['agent', 'default_answer'],
     message:

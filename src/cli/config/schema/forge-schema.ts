@@ -1,0 +1,51 @@
+import { z } from 'zod';
+import { httpUrl } from './config-values.ts';
+
+/** Where pull requests are opened, and when. */
+export const forgeSection = z
+  .strictObject({
+    type: z.enum(['github']).default('github').describe('the kind of forge'),
+    api_url: httpUrl
+      .default('https://api.github.com')
+      .describe('its API; of GitHub Enterprise https://<host>/api/v3'),
+    repository: z
+      .string()
+      .regex(/^[\w.-]+\/[\w.-]+$/, 'expected owner/name')
+      .optional()
+      .describe('owner/name; unset: as the address of the remote says'),
+    remote: z
+      .string()
+      .min(1)
+      .regex(/^[^-]/, 'must not begin with -')
+      .default('origin')
+      .describe('the remote that branches of pull requests are pushed to, or its address'),
+    token_env: z
+      .string()
+      .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'expected the name of a variable')
+      .optional()
+      .describe(
+        'variable with a token that may push and open pull requests; unset: GITHUB_TOKEN, then GH_TOKEN',
+      ),
+    publish: z
+      .enum(['never', 'when_complete'])
+      .default('never')
+      .describe(
+        'when work is published by itself: never, so a person does (agent publish), or when its task is complete; then workspace.merge must be none',
+      ),
+    draft: z.boolean().default(false).describe('whether pull requests are opened as drafts'),
+    poll_seconds: z
+      .int()
+      .min(1)
+      .max(3_600)
+      .default(10)
+      .describe(
+        'shortest pause between two looks at a pull request; while nothing moves, pauses grow to 300 s',
+      ),
+    checks_wait_seconds: z
+      .int()
+      .min(0)
+      .max(86_400)
+      .default(120)
+      .describe('after so long a head without checks has none'),
+  })
+  .prefault({});

@@ -1,0 +1,75 @@
+import { type FindForge, PullRequestError } from '../../actors/engine/publishing/pull-requests.ts';
+import type { Forge } from '../../actors/forge/port.ts';
+import { isAtForge } from '../../actors/forge/remote.ts';
+import type { Workspace } from '../../actors/workspace/port.ts';
+import type { Config } from '../config/schema/config-schema.ts';
+
+/** Variables with a token for the forge, where the configuration names none. */
+export const forgeVariables = ['GITHUB_TOKEN', 'GH_TOKEN'];
+
+type ForgeConfig = Config['forge'];
+type Variables = Readonly<Record<string, string | undefined>>;
+
+export const forgeToken = ({ token_env: own }: ForgeConfig, variables: Variables): string | null =>
+  (own === undefined ? forgeVariables : [own]).map((name) => variables[name]).find(Boolean) ?? null;
+
+const forPerson = (message: string, fault = 'gone'): PullRequestError =>
+  new PullRequestError({ needs: 'person', fault, message, retryAt: null });
+
+/** `https://github.com/acme/shop.git`, `git@github.com:acme/shop.git`, `ssh://git@host/acme/shop` */
+const pathOf = (address: string): string => {
+  const [, short] = /^[\w.-]+@[\w.-]+:(?!\/\/)(.+)$/.exec(address) ?? [];
+  const path = short ?? (URL.canParse(address) ? new URL(address).pathname : '');
+  return path.replace(/^\/+|(?:\.git)?\/*$/g, '');
+};
+
+/** @throws PullRequestError */
+const repositoryOf = ({ repository, remote }: ForgeConfig, address: string): string => {
+  if (repository !== undefined) return repository;
+  const path = pathOf(address);
+  if (/^[\w.-]+\/[\w.-]+$/.test(path)) return path;
+  throw forPerson(
+    `the address of the remote ${remote} names no owner/name: set forge.repository, or forge.remote`,
+  );
+};
+
+export interface ForgePlacePorts {
+  readonly config: () => ForgeConfig;
+  readonly variables: Variables;
+  readonly workspace: Pick<Workspace, 'addressOf'>;
+  readonly now: () => number;
+}
+
+/** GitHub, as the configuration and the remote of the project say; loaded when it is used. */
+export const createForgePlace = ({
+  config,
+  variables,
+  workspace,
+  now,
+}: ForgePlacePorts): FindForge => {
+  let known: { readonly of: string; readonly forge: Forge } | null = null;
+  return async () => {
+    const wanted = config();
+    const isAddress = wanted.remote.includes(':');
+    const address = isAddress ? wanted.remote : await workspace.addressOf(wanted.remote);
+    if (address === null)
+      throw forPerson(
+        `the project has no remote ${wanted.remote}: add it with git remote add, or set forge.remote`,
+      );
+    const repository = repositoryOf(wanted, address);
+    const token = () => forgeToken(config(), variables);
+    if (token() === null)
+      throw forPerson(
+        `there is no token for ${repository}: set ${wanted.token_env ?? forgeVariables.join(' or ')} and start the server again`,
+        'token',
+      );
+    const of = `${wanted.api_url} ${repository}`;
+    if (known?.of !== of) {
+      const { createGitHub } = await import('../../actors/forge/github.ts');
+      const options = { apiUrl: wanted.api_url, repository, token, now };
+      known = { of, forge: createGitHub(options) };
+    }
+    const isOurs = isAtForge(address, wanted.api_url);
+    return { forge: known.forge, url: address, token: isOurs ? token() : null };
+  };
+};

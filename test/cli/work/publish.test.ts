@@ -1,0 +1,129 @@
+import { expect, test, vi } from 'vitest';
+import { openGitHub } from '../../support/forge/github.ts';
+import { gitIn } from '../../support/git.ts';
+import { openGitProject } from '../../support/git-project.ts';
+
+const scripts = ['Add a page', 'Add a door'].map((title) => ({
+  title,
+  turns: [
+    { calls: [{ tool: 'write', arguments: { path: `${title.at(-1)}.txt`, content: 'x\n' } }] },
+    { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'It is there.' } }] },
+  ],
+}));
+
+/** A project whose remote is at a forge, and a server with its token. */
+const open = async (forge: object = {}, given: Readonly<Record<string, string>> = {}) => {
+  const project = openGitProject(scripts, { mode: 'worktree' }, { ownServer: true });
+  const github = await openGitHub(project.root);
+  gitIn(project.root, 'remote', 'add', 'origin', github.remote);
+  const settings = { api_url: github.apiUrl, poll_seconds: 1, checks_wait_seconds: 1, ...forge };
+  for (const [key, value] of Object.entries(settings))
+    await project.agent('config', 'set', `forge.${key}`, JSON.stringify(value));
+  const env = { GITHUB_TOKEN: github.token, ...given };
+  const start = () => project.agentWith(env, 'server', 'start');
+  await start();
+  const complete = async (title: string): Promise<string> => {
+    const id = (await project.agent('create', title)).out.trim();
+    await project.agent('engineer', id);
+    return id;
+  };
+  const pr = async (id: string) => JSON.parse((await project.agent('pr', id, '--json')).out);
+  const untilPr = (id: string, expected: object) =>
+    vi.waitFor(async () => expect((await pr(id)).pull_request).toMatchObject(expected), {
+      timeout: 60_000,
+      interval: 300,
+    });
+  return { ...project, github, start, complete, untilPr };
+};
+
+test('work is published, followed through its checks and reviews, and ends when a person merges it', {
+  tags: ['slow'],
+}, async () => {
+  const { agent, github, complete, untilPr } = await open();
+  const id = await complete('Add a page');
+
+  const published = await agent('publish', id);
+  const head = github.bare.tip(`agent/${id}/pr`);
+
+  expect(published.code, published.err).toBe(0);
+  expect(published.out).toMatch(new RegExp(`^${id}  #1 open\n  page +http`));
+  expect(github.state.pulls).toMatchObject([
+    { head: `agent/${id}/pr`, base: 'main', title: 'Add a page', state: 'open' },
+  ]);
+  expect(github.state.pulls[0]?.body).toMatch(
+    new RegExp(`^It is there\\.\n\n- Task ${id}, attempt 1 by the engineer\n- 1 file, \\+1 −0`),
+  );
+  await untilPr(id, { checks: 'none', review: 'none', waits_for: 'review', head_sha: head });
+
+  github.person.check(head ?? '', 'ci/test', 'failure');
+  await untilPr(id, { checks: 'red', waits_for: 'person', reason: '1 check failed: ci/test' });
+  github.person.check(head ?? '', 'ci/test', 'success');
+  github.person.review(1, 'olga', 'APPROVED');
+  await untilPr(id, { checks: 'green', review: 'approved', mergeable: 'yes' });
+  const again = await agent('publish', id, '--json');
+  github.person.merge(1);
+  await untilPr(id, { state: 'merged' });
+
+  expect(JSON.parse(again.out).pull_request).toMatchObject({ number: 1, state: 'open' });
+  expect(github.state.pulls).toHaveLength(1);
+  expect((await agent('pr')).out).toBe('no pull request is open\n');
+  const shown = await agent('show', id, '--json');
+  expect(JSON.parse(shown.out)).toMatchObject({ pull_request: { number: 1, state: 'merged' } });
+  expect((await agent('replay', `${id}/pr`)).out).not.toContain('differs');
+});
+
+test('an answer that is lost and a server that is killed make no second pull request', {
+  tags: ['slow'],
+}, async () => {
+  const { agent, stopServer, start, github, complete, untilPr } = await open();
+  const [one, two] = [await complete('Add a page'), await complete('Add a door')];
+  github.fault({ match: /^POST .*\/pulls$/, connection: 'lost' });
+
+  await agent('publish', one);
+  await agent('publish', two);
+  await stopServer('SIGKILL');
+  await start();
+
+  for (const id of [one, two]) await untilPr(id, { state: 'open', checks: 'none' });
+  expect(github.state.pulls.map(({ head }) => head).toSorted()).toEqual(
+    [one, two].map((id) => `agent/${id}/pr`).toSorted(),
+  );
+});
+
+test('the next attempt goes to the same pull request; discarded work closes it', {
+  tags: ['slow'],
+}, async () => {
+  const { agent, github, complete, untilPr } = await open({ publish: 'when_complete' });
+  const id = await complete('Add a page');
+  await untilPr(id, { state: 'open', number: 1 });
+
+  await agent('reopen', id);
+  await agent('engineer', id);
+  const { commit } = JSON.parse((await agent('show', id, '--json')).out).work;
+  await untilPr(id, { state: 'open', number: 1, head_sha: commit });
+  github.person.close(1);
+  await untilPr(id, { state: 'closed' });
+  github.person.reopen(1);
+  await untilPr(id, { state: 'open' });
+  await agent('discard', id);
+  await untilPr(id, { state: 'abandoned' });
+
+  expect(github.state.pulls).toMatchObject([{ state: 'closed' }]);
+});
+
+test.each([
+  ['without a token', {}, { GITHUB_TOKEN: '' }, 8, 'there is no token for acme/shop'],
+  ['with a wrong token', {}, { GITHUB_TOKEN: 'ghp_wrong' }, 8, ''],
+  ['without the remote', { remote: 'upstream' }, {}, 4, 'the project has no remote upstream'],
+])('publishing %s says what is wrong, and what to do', async (_, forge, env, code, says) => {
+  const { agent, github, complete } = await open(forge, env);
+  const id = await complete('Add a page');
+
+  const published = await agent('publish', id);
+
+  expect(published.out).toContain(says);
+  expect(published.out).toContain('waits for  person');
+  expect(published.code).toBe(code);
+  expect(github.state.pulls).toEqual([]);
+  expect((await agent('publish', 'bd-none')).code).toBe(3);
+});
