@@ -154,7 +154,9 @@ test.each<[NodeJS.ProcessEnv, object, string]>([
     ...{ named: null, fileChosen: false, portChosen: false },
   };
 
-  expect(withChosenModel(loaded, env, { local: 'ollama/qwen' }).config.api.provider_model).toBe(model);
+  expect(withChosenModel(loaded, env, { local: 'ollama/qwen' }).config.api.provider_model).toBe(
+    model,
+  );
 });
 
 test('keys of providers and headers that hold one are secret, other headers are not', () => {

@@ -16,7 +16,10 @@ const print = (
   { io, json }: CommandContext,
   { task_id, pull_request: pr, ...rest }: Pick<Published, 'task_id' | 'pull_request'>,
 ): void => {
-  if (json) return io.json({ task_id, ...rest, pull_request: pr });
+  if (json) {
+    io.json({ task_id, ...rest, pull_request: pr });
+    return;
+  }
   const line = (start: string, text: string | undefined): void => {
     if (text !== undefined) io.out(wrapAfter(`  ${start.padEnd(11)}`, text, io.width));
   };
