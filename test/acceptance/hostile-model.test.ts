@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { createOpenAiModel } from '../../src/actors/model/openai.ts';
+import { createOpenAiModel } from '../../src/actors/model/openai/openai.ts';
 import { isLong } from '../support/long.ts';
 import { type Answer, startModelServer } from '../support/model-server.ts';
 import { startServer, untilStatus } from '../support/running.ts';

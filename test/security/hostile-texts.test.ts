@@ -17,8 +17,8 @@ import {
   createChatAssembly,
   createOpenAiChatModel,
   textCallsIn,
-} from '../../src/actors/model/openai-chat.ts';
-import { createResponseAssembly } from '../../src/actors/model/openai-responses.ts';
+} from '../../src/actors/model/openai/openai-chat.ts';
+import { createResponseAssembly } from '../../src/actors/model/openai/openai-responses.ts';
 import { createEventReader, createLineSplitter } from '../../src/actors/process/line-splitter.ts';
 import { fencedBlock } from '../../src/actors/results/results.ts';
 import { editTool } from '../../src/actors/tools/edit.ts';

@@ -1,5 +1,5 @@
 import { expect, vi } from 'vitest';
-import { createOpenAiChatModel } from '../../src/actors/model/openai-chat.ts';
+import { createOpenAiChatModel } from '../../src/actors/model/openai/openai-chat.ts';
 import { type Answer, type SeenRequest, startModelServer } from './model-server.ts';
 import type { Running } from './running.ts';
 

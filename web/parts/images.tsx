@@ -2,9 +2,9 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { messageOf } from '../../src/machines/message-of.ts';
 import { request } from '../data/call.ts';
+import type { ImagesProps } from '../data/images-part.ts';
 import type { TaskView } from '../data/tasks.ts';
 import { Button } from './button.tsx';
-import type { ImagesProps } from './images-part.ts';
 
 /** Drawn, since an address of our server needs the token, and the policy of the page allows no other. */
 const Picture = ({ name, read }: { name: string; read: () => Promise<Blob> }) => {

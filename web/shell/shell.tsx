@@ -1,12 +1,12 @@
 import { type ComponentType, Fragment } from 'preact';
 import { useEffect } from 'preact/hooks';
+import { parts } from '../data/images-part.ts';
 import { session } from '../data/session.ts';
 import { isLoaded, tasks } from '../data/tasks.ts';
 import { slots, spentToday } from '../data/totals.ts';
 import { money, numbered } from '../model/format.ts';
 import { lookOf } from '../model/state.ts';
 import { Icon, type IconName, Mark } from '../parts/icon.tsx';
-import { parts } from '../parts/images-part.ts';
 import { SignOut } from '../parts/sign-out.tsx';
 import { Board } from '../views/board/board.tsx';
 import { CreateView } from '../views/create/create-view.tsx';

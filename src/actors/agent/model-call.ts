@@ -4,7 +4,7 @@ import { nothingSpent } from '../../machines/agent/budget.ts';
 import { type AttemptInput, attemptKey, type Failure } from '../../machines/task.ts';
 import type { EventType } from '../journal/event-types.ts';
 import { imageRefsOf, withoutImages } from '../model/images.ts';
-import { refusesImages } from '../model/openai-faults.ts';
+import { refusesImages } from '../model/openai/openai-faults.ts';
 import type { Model, ModelEvent, ModelMessage, ModelRequest, ModelUsage } from '../model/port.ts';
 import { costOf, estimatedUsage, type Price } from '../model/price.ts';
 import { createTextGatherer } from '../process/text-gatherer.ts';

@@ -1,6 +1,6 @@
 import type { LanguageModelV3 } from '@ai-sdk/provider';
-import type { ProviderOptions } from './openai-call.ts';
-import { WireError } from './openai-faults.ts';
+import type { ProviderOptions } from './openai/openai-call.ts';
+import { WireError } from './openai/openai-faults.ts';
 
 export type SdkType = 'anthropic' | 'google' | 'bedrock' | 'vertex';
 

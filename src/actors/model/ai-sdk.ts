@@ -11,8 +11,8 @@ import { type CloudAccess, openSdk, type SdkType } from './ai-sdk-packages.ts';
 import { type CacheMarks, type CacheMode, cacheMarks } from './cache-marks.ts';
 import { errorIn } from './error-body.ts';
 import { imagesOf } from './images.ts';
-import { type Assembly, cachedPlaces, validCount, withOwnIds } from './openai-assembly.ts';
-import { createStreamedCall, keyHeader, type ProviderOptions } from './openai-call.ts';
+import { type Assembly, cachedPlaces, validCount, withOwnIds } from './openai/openai-assembly.ts';
+import { createStreamedCall, keyHeader, type ProviderOptions } from './openai/openai-call.ts';
 import type { Model, ModelMessage, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 import { type PartOptions, type Thoughts, thoughtsFor } from './reasoning.ts';
 

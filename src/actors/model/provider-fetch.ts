@@ -1,4 +1,4 @@
-import { WireError } from './openai-faults.ts';
+import { WireError } from './openai/openai-faults.ts';
 import { proxyFor, shownProxy, type UsedProxy } from './proxy-choice.ts';
 
 type Fetch = typeof globalThis.fetch;

@@ -16,6 +16,7 @@ import type { Entry, StoreError, StoreReads } from '../../actors/store/port.ts';
 import { createSystem } from '../../actors/system.ts';
 import type { Workspace } from '../../actors/workspace/port.ts';
 import type { LoadedConfig } from '../config/config.ts';
+import { createForgePlace } from '../config/places/forge-place.ts';
 import { type Project, stateFiles } from '../config/places/project.ts';
 import { keySources, withChosenModel } from '../config/providers.ts';
 import { modelChoice, type ResolvedSettings, resolveSettings } from '../config/settings.ts';
@@ -35,7 +36,6 @@ import {
   type ServerEnvironment,
   secretsIn,
 } from './assistants.ts';
-import { createForgePlace } from './forge-place.ts';
 import type { InterruptedNote } from './interrupted-commands.ts';
 import type { Logger } from './logs/logger.ts';
 import { modelsFor } from './models.ts';

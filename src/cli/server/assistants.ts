@@ -11,9 +11,9 @@ import { createCommandAssistant } from '../../actors/assistants/command.ts';
 import type { Assistant } from '../../actors/assistants/port.ts';
 import { proxySecrets } from '../../actors/model/proxy-choice.ts';
 import { mcpSecrets } from '../config/mcp-servers.ts';
+import { forgeToken, forgeVariables } from '../config/places/forge-place.ts';
 import { keyVariables, providerSecrets } from '../config/providers.ts';
 import type { Config } from '../config/schema/config-schema.ts';
-import { forgeToken, forgeVariables } from './forge-place.ts';
 
 const credentialVariables = [
   ...new Set([

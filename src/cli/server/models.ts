@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { Assistants } from '../../actors/assistants/assistants.ts';
 import { type AiSdkOptions, createAiSdkModel } from '../../actors/model/ai-sdk.ts';
 import type { Compat } from '../../actors/model/compat.ts';
-import { createOpenAiModel } from '../../actors/model/openai.ts';
+import { createOpenAiModel } from '../../actors/model/openai/openai.ts';
 import type { Model } from '../../actors/model/port.ts';
 import { createProviderFetch } from '../../actors/model/provider-fetch.ts';
 import { parseScript, type Script, scriptSchema } from '../../actors/model/script.ts';

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { expect, test, vi } from 'vitest';
-import { createOpenAiChatModel } from '../../../src/actors/model/openai-chat.ts';
+import { createOpenAiChatModel } from '../../../src/actors/model/openai/openai-chat.ts';
 import type { Model, ModelEvent } from '../../../src/actors/model/port.ts';
 import type { RunOptions, TaskId } from '../../../src/machines/task.ts';
 import { startModelServer } from '../../support/model-server.ts';

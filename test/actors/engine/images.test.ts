@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { createAiSdkModel } from '../../../src/actors/model/ai-sdk.ts';
-import { createOpenAiModel } from '../../../src/actors/model/openai.ts';
+import { createOpenAiModel } from '../../../src/actors/model/openai/openai.ts';
 import { createHistories } from '../../../src/actors/store/rows/histories.ts';
 import { crash } from '../../support/crash.ts';
 import { jpeg, png } from '../../support/images.ts';

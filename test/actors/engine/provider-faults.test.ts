@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import type { TaskView } from '../../../src/actors/journal/task-view.ts';
-import { createOpenAiChatModel } from '../../../src/actors/model/openai-chat.ts';
+import { createOpenAiChatModel } from '../../../src/actors/model/openai/openai-chat.ts';
 import type { Timeouts } from '../../../src/actors/model/watchdog.ts';
 import { type Answer, type SeenRequest, startModelServer } from '../../support/model-server.ts';
 import { type Setting, startSystem, untilStatus } from '../../support/running.ts';

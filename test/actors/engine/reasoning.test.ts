@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { createOpenAiModel } from '../../../src/actors/model/openai.ts';
+import { createOpenAiModel } from '../../../src/actors/model/openai/openai.ts';
 import { crash } from '../../support/crash.ts';
 import { type Answer, type SeenRequest, startModelServer } from '../../support/model-server.ts';
 import { type Setting, startSystem, untilStatus } from '../../support/running.ts';

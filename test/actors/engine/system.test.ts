@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { createOpenAiChatModel } from '../../../src/actors/model/openai-chat.ts';
+import { createOpenAiChatModel } from '../../../src/actors/model/openai/openai-chat.ts';
 import { StoreError } from '../../../src/actors/store/port.ts';
 import { ServiceError } from '../../../src/machines/errors.ts';
 import type { TaskId } from '../../../src/machines/task.ts';

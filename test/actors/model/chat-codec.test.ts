@@ -1,7 +1,10 @@
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
 import { describe, expect, test } from 'vitest';
 import { type Compat, defaultCompat } from '../../../src/actors/model/compat.ts';
-import { createChatAssembly, encodeChatRequest } from '../../../src/actors/model/openai-chat.ts';
+import {
+  createChatAssembly,
+  encodeChatRequest,
+} from '../../../src/actors/model/openai/openai-chat.ts';
 import { aRequest } from '../../contracts/model.ts';
 
 /** A chunk as it comes from the wire: the SDK's type promises more than providers send. */

@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { createOpenAiChatModel } from '../../../src/actors/model/openai-chat.ts';
+import { createOpenAiChatModel } from '../../../src/actors/model/openai/openai-chat.ts';
 import { aRequest, ask } from '../../contracts/model.ts';
 
 /** A port at which nobody listens, or somebody who ends each connection at its first bytes. */

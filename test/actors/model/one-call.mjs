@@ -1,6 +1,6 @@
 // A process of its own, because Node reads NODE_EXTRA_CA_CERTS at its start only. Prints the last
 // event of one call.
-import { createOpenAiModel } from '../../../build/actors/model/openai.js';
+import { createOpenAiModel } from '../../../build/actors/model/openai/openai.js';
 import { createProviderFetch } from '../../../build/actors/model/provider-fetch.js';
 
 const [protocol, baseURL] = process.argv.slice(2);

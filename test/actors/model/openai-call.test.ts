@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createOpenAiChatModel } from '../../../src/actors/model/openai-chat.ts';
-import { retryAfterMs } from '../../../src/actors/model/openai-faults.ts';
-import { createOpenAiResponsesModel } from '../../../src/actors/model/openai-responses.ts';
+import { createOpenAiChatModel } from '../../../src/actors/model/openai/openai-chat.ts';
+import { retryAfterMs } from '../../../src/actors/model/openai/openai-faults.ts';
+import { createOpenAiResponsesModel } from '../../../src/actors/model/openai/openai-responses.ts';
 import type { Timeouts } from '../../../src/actors/model/watchdog.ts';
 import { aRequest, ask, describeModel } from '../../contracts/model.ts';
 import { type Answer, startModelServer } from '../../support/model-server.ts';

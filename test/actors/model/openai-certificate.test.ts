@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
-import { createOpenAiModel } from '../../../src/actors/model/openai.ts';
+import { createOpenAiModel } from '../../../src/actors/model/openai/openai.ts';
 import { ask } from '../../contracts/model.ts';
 import { makeCertificate } from '../../support/certificate.ts';
 import { startModelServer } from '../../support/model-server.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { defaultCompat } from '../../../src/actors/model/compat.ts';
-import { createOpenAiChatModel } from '../../../src/actors/model/openai-chat.ts';
+import { createOpenAiChatModel } from '../../../src/actors/model/openai/openai-chat.ts';
 import { aRequest, ask } from '../../contracts/model.ts';
 import { type Answer, startModelServer } from '../../support/model-server.ts';
 

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createOpenAiResponsesModel } from '../../../src/actors/model/openai-responses.ts';
+import { createOpenAiResponsesModel } from '../../../src/actors/model/openai/openai-responses.ts';
 import { aRequest, ask } from '../../contracts/model.ts';
 import { type Answer, startModelServer } from '../../support/model-server.ts';
 

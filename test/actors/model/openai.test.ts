@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createOpenAiModel } from '../../../src/actors/model/openai.ts';
+import { createOpenAiModel } from '../../../src/actors/model/openai/openai.ts';
 import { ask } from '../../contracts/model.ts';
 import { type Answer, startModelServer } from '../../support/model-server.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { defaultCompat } from '../../../src/actors/model/compat.ts';
-import { createOpenAiModel } from '../../../src/actors/model/openai.ts';
+import { createOpenAiModel } from '../../../src/actors/model/openai/openai.ts';
 import type { ModelMessage } from '../../../src/actors/model/port.ts';
 import { probeModel } from '../../../src/actors/model/probe.ts';
 import { reasoningSchema } from '../../../src/actors/model/reasoning.ts';

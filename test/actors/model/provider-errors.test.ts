@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createOpenAiChatModel } from '../../../src/actors/model/openai-chat.ts';
+import { createOpenAiChatModel } from '../../../src/actors/model/openai/openai-chat.ts';
 import { ask } from '../../contracts/model.ts';
 import { type Answer, startModelServer } from '../../support/model-server.ts';
 

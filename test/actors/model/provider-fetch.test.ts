@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
 import { createAiSdkModel } from '../../../src/actors/model/ai-sdk.ts';
-import { createOpenAiModel } from '../../../src/actors/model/openai.ts';
+import { createOpenAiModel } from '../../../src/actors/model/openai/openai.ts';
 import { createProviderFetch } from '../../../src/actors/model/provider-fetch.ts';
 import { proxyFor, proxySecrets } from '../../../src/actors/model/proxy-choice.ts';
 import { ask } from '../../contracts/model.ts';

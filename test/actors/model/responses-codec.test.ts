@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import {
   createResponseAssembly,
   encodeResponseRequest,
-} from '../../../src/actors/model/openai-responses.ts';
+} from '../../../src/actors/model/openai/openai-responses.ts';
 import { aRequest } from '../../contracts/model.ts';
 
 /** An event as it comes from the wire: the SDK's type promises more than gateways send. */

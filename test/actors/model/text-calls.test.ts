@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { textCallsIn } from '../../../src/actors/model/openai-chat.ts';
+import { textCallsIn } from '../../../src/actors/model/openai/openai-chat.ts';
 
 const call = (name: string, args: object = {}, key = 'arguments') =>
   JSON.stringify({ name, [key]: args });

@@ -1,12 +1,12 @@
 import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import { create, run } from '../../data/actions.ts';
+import { type NewImage, parts } from '../../data/images-part.ts';
 import { tasks } from '../../data/tasks.ts';
 import { roles } from '../../data/totals.ts';
 import { idNamed } from '../../model/search.ts';
 import { Button } from '../../parts/button.tsx';
 import { ChoiceField, PriorityField, TextField } from '../../parts/field.tsx';
-import { type NewImage, parts } from '../../parts/images-part.ts';
 import { Problem } from '../../parts/notice.tsx';
 import { go, taskPath } from '../../shell/router.ts';
 

@@ -1,10 +1,10 @@
 import { useSignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import type { Frame } from '../../data/frame.ts';
+import { parts } from '../../data/images-part.ts';
 import { isRecorded, type TaskHistory } from '../../data/source.ts';
 import type { TaskView } from '../../data/tasks.ts';
 import { createLog } from '../../model/log.ts';
-import { parts } from '../../parts/images-part.ts';
 import { Prose } from '../../parts/prose.tsx';
 import { atSeq } from '../../shell/router.ts';
 import type { Shown } from '../machines/moment.ts';

@@ -1,5 +1,5 @@
-import type { ModelUsage, ToolCall } from './port.ts';
-import type { Thoughts } from './reasoning.ts';
+import type { ModelUsage, ToolCall } from '../port.ts';
+import type { Thoughts } from '../reasoning.ts';
 
 export interface Assembly<Chunk> {
   /**

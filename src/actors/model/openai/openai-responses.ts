@@ -11,12 +11,12 @@ import type {
   ResponseStreamEvent,
   ResponseUsage,
 } from 'openai/resources/responses/responses';
-import { textOrEmpty } from '../../machines/json.ts';
-import { dataUrlOf, imagesOf } from './images.ts';
+import { textOrEmpty } from '../../../machines/json.ts';
+import { dataUrlOf, imagesOf } from '../images.ts';
+import type { Model, ModelMessage, ModelRequest, ModelUsage, ToolCall } from '../port.ts';
+import { type Thoughts, thoughtsFor } from '../reasoning.ts';
 import { type Assembly, cacheWritesIn, callsInOrder, validCount } from './openai-assembly.ts';
 import { createOpenAiCall, keyHeader, type ProviderOptions } from './openai-call.ts';
-import type { Model, ModelMessage, ModelRequest, ModelUsage, ToolCall } from './port.ts';
-import { type Thoughts, thoughtsFor } from './reasoning.ts';
 
 /** A plain text where there is no image, which every server takes. */
 const withImages = (message: ModelMessage, images: ModelRequest['images']) => {

@@ -1,7 +1,7 @@
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
-import { isJsonObject, type JsonObject, parseJson } from '../../machines/json.ts';
+import { isJsonObject, type JsonObject, parseJson } from '../../../machines/json.ts';
+import type { ToolCall } from '../port.ts';
 import { withOwnIds } from './openai-assembly.ts';
-import type { ToolCall } from './port.ts';
 
 type CallPart = ChatCompletionChunk.Choice.Delta.ToolCall;
 

@@ -1,8 +1,11 @@
 import OpenAI, { APIError } from 'openai';
-import { isJsonObject, type JsonObject } from '../../machines/json.ts';
-import type { Failure } from '../../machines/task.ts';
-import { createEventReader } from '../process/line-splitter.ts';
-import { errorIn } from './error-body.ts';
+import { isJsonObject, type JsonObject } from '../../../machines/json.ts';
+import type { Failure } from '../../../machines/task.ts';
+import { createEventReader } from '../../process/line-splitter.ts';
+import { errorIn } from '../error-body.ts';
+import { cancelledCall, type Model, type ModelEvent, type ModelRequest } from '../port.ts';
+import { estimatedUsage } from '../price.ts';
+import { createWatchdog, defaultTimeouts, type Timeouts, type Watchdog } from '../watchdog.ts';
 import type { Assembly } from './openai-assembly.ts';
 import {
   callFailure,
@@ -12,10 +15,6 @@ import {
   unknownFinish,
   WireError,
 } from './openai-faults.ts';
-
-import { cancelledCall, type Model, type ModelEvent, type ModelRequest } from './port.ts';
-import { estimatedUsage } from './price.ts';
-import { createWatchdog, defaultTimeouts, type Timeouts, type Watchdog } from './watchdog.ts';
 
 export interface ProviderOptions {
   readonly apiKey: string;

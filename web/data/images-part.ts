@@ -1,6 +1,6 @@
 import type { Signal } from '@preact/signals';
 import type { ComponentType } from 'preact';
-import type { TaskView } from '../data/tasks.ts';
+import type { TaskView } from './tasks.ts';
 
 /** An image that was uploaded for a task that is about to be made. */
 export interface NewImage {

@@ -4,9 +4,11 @@ import type {
   ChatCompletionMessageParam,
 } from 'openai/resources/chat/completions';
 import type { CompletionUsage } from 'openai/resources/completions';
-import { isJsonObject, type JsonObject, parseJson } from '../../machines/json.ts';
-import { type Compat, defaultCompat, maxTokensFieldAt } from './compat.ts';
-import { dataUrlOf, imagesOf } from './images.ts';
+import { isJsonObject, type JsonObject, parseJson } from '../../../machines/json.ts';
+import { type Compat, defaultCompat, maxTokensFieldAt } from '../compat.ts';
+import { dataUrlOf, imagesOf } from '../images.ts';
+import type { Model, ModelMessage, ModelRequest, ModelUsage, ToolCall } from '../port.ts';
+import { type ReasoningField, reasoningFields, thoughtsFor } from '../reasoning.ts';
 import {
   type Assembly,
   cachedPlaces,
@@ -16,8 +18,6 @@ import {
 } from './openai-assembly.ts';
 import { createOpenAiCall, hostOf, keyHeader, type ProviderOptions } from './openai-call.ts';
 import { createChatCalls } from './openai-chat-calls.ts';
-import type { Model, ModelMessage, ModelRequest, ModelUsage, ToolCall } from './port.ts';
-import { type ReasoningField, reasoningFields, thoughtsFor } from './reasoning.ts';
 
 interface TextCalls {
   readonly text: string;

@@ -1,9 +1,9 @@
-import type { Failure } from '../../machines/task.ts';
+import type { Failure } from '../../../machines/task.ts';
+import type { Model, ModelRequest } from '../port.ts';
 import { hostOf } from './openai-call.ts';
 import { createOpenAiChatModel, type OpenAiChatOptions } from './openai-chat.ts';
 import { isNoEndpoint } from './openai-faults.ts';
 import { createOpenAiResponsesModel } from './openai-responses.ts';
-import type { Model, ModelRequest } from './port.ts';
 
 /**
  * `auto` asks api.openai.com by `responses` and all other servers by `chat`, and falls back to the

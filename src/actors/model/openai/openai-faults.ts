@@ -1,11 +1,11 @@
 import { stripVTControlCharacters } from 'node:util';
 import { APIConnectionError, APIError } from 'openai';
 import { z } from 'zod';
-import { isJsonObject, textIn, textOrEmpty } from '../../machines/json.ts';
-import { dayMs, hourMs, minuteMs } from '../../machines/milliseconds.ts';
-import type { Failure } from '../../machines/task.ts';
-import { modelFailure } from './port.ts';
-import type { Trip } from './watchdog.ts';
+import { isJsonObject, textIn, textOrEmpty } from '../../../machines/json.ts';
+import { dayMs, hourMs, minuteMs } from '../../../machines/milliseconds.ts';
+import type { Failure } from '../../../machines/task.ts';
+import { modelFailure } from '../port.ts';
+import type { Trip } from '../watchdog.ts';
 
 const minPauseMs = 500;
 

@@ -1,8 +1,11 @@
-import { type FindForge, PullRequestError } from '../../actors/engine/publishing/pull-requests.ts';
-import type { Forge } from '../../actors/forge/port.ts';
-import { isAtForge } from '../../actors/forge/remote.ts';
-import type { Workspace } from '../../actors/workspace/port.ts';
-import type { Config } from '../config/schema/config-schema.ts';
+import {
+  type FindForge,
+  PullRequestError,
+} from '../../../actors/engine/publishing/pull-requests.ts';
+import type { Forge } from '../../../actors/forge/port.ts';
+import { isAtForge } from '../../../actors/forge/remote.ts';
+import type { Workspace } from '../../../actors/workspace/port.ts';
+import type { Config } from '../schema/config-schema.ts';
 
 /** Variables with a token for the forge, where the configuration names none. */
 export const forgeVariables = ['GITHUB_TOKEN', 'GH_TOKEN'];
@@ -65,7 +68,7 @@ export const createForgePlace = ({
       );
     const of = `${wanted.api_url} ${repository}`;
     if (known?.of !== of) {
-      const { createGitHub } = await import('../../actors/forge/github.ts');
+      const { createGitHub } = await import('../../../actors/forge/github.ts');
       const options = { apiUrl: wanted.api_url, repository, token, now };
       known = { of, forge: createGitHub(options) };
     }
