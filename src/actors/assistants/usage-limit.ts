@@ -12,7 +12,7 @@ const unitMs: Readonly<Record<string, number>> = {
   s: 1_000,
 };
 const pausePart =
-  /(\d{1,6}(?:\.\d{1,6})?) ?(d(?:ays?)?|h(?:ours?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z])/;
+  /(\d{1,6}(?:\.\d{1,6})?) ?(d(?:ays?)?|h(?:ours?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?![a-z])/gi;
 const pausePattern = new RegExp(
   `(?:try again|retry|resets?) (?:in|after) ((?:${pausePart.source},? ?)+)`,
   'i',
@@ -22,7 +22,7 @@ const pausePattern = new RegExp(
 const afterPause = (message: string, now: number): number | null => {
   const words = pausePattern.exec(message)?.[1];
   if (words === undefined) return null;
-  const parts = [...words.matchAll(new RegExp(pausePart, 'gi'))];
+  const parts = [...words.matchAll(pausePart)];
   return parts.reduce(
     (at, [, count, unit = '']) => at + Number(count) * (unitMs[unit.charAt(0).toLowerCase()] ?? 0),
     now,

@@ -149,7 +149,10 @@ const orStopped = <Result>(work: Promise<Result>, signal: AbortSignal): Promise<
   });
 
 const lastPageIn = (link: unknown): number => {
-  const [, page = '1'] = /[?&]page=(\d+)[^>]*>; rel="last"/.exec(String(link ?? '')) ?? [];
+  const last = String(link ?? '')
+    .split(',')
+    .find((each) => each.includes('rel="last"'));
+  const [, page = '1'] = /[?&]page=(\d{1,9})/.exec(last ?? '') ?? [];
   return Number.parseInt(page, 10);
 };
 
@@ -158,7 +161,7 @@ const isRefused = (error: unknown): error is { readonly response: RefusedAnswer 
 
 export const createClient = (options: GitHubOptions) => {
   const { repository, token, now, pauseMs = 1_000 } = options;
-  const apiUrl = options.apiUrl.replace(/\/+$/, '');
+  const apiUrl = options.apiUrl.replace(/\/$/, '');
   const { origin, host } = new URL(apiUrl);
   const guarded = createFetch(origin, options);
   const loaded = async () => {

@@ -154,7 +154,7 @@ export const createGitHub = (options: GitHubOptions): Forge => {
     if (first === undefined) return;
     if (nothingToWaitFor.test(first.message)) return mergeNow(number, how, signal);
     const said = shortText(first.message);
-    if (/head.*(modified|oid|sha)/i.test(first.message))
+    if (/head/i.test(first.message) && /modified|oid|sha/i.test(first.message))
       throw movedError(number, (await readPull(number, signal)).head.sha);
     if (first.type === 'FORBIDDEN')
       throw new ForgeError(

@@ -67,10 +67,11 @@ export const proxyFor = (address: string, env: Environment): UsedProxy | null =>
 /** Passwords of the proxies, as they are written and as they are meant. */
 export const proxySecrets = (env: Environment): readonly string[] =>
   ['HTTPS_PROXY', 'HTTP_PROXY'].flatMap((name) => {
-    const password = /^(?:[a-z][a-z0-9+.-]*:\/\/)?[^/@]*?:([^/]*)@/i.exec(
-      env[named(name, env) ?? ''] ?? '',
-    )?.[1];
-    if (!password) return [];
+    const set = env[named(name, env) ?? ''] ?? '';
+    const [authority = ''] = set.replace(/^[a-z][a-z0-9+.-]{0,20}:\/\//i, '').split('/', 1);
+    const user = authority.slice(0, Math.max(0, authority.lastIndexOf('@')));
+    const password = user.includes(':') ? user.slice(user.indexOf(':') + 1) : '';
+    if (password === '') return [];
     try {
       return [password, decodeURIComponent(password)];
     } catch {
