@@ -111,6 +111,9 @@ test('real requests and answers of every method match the description', {
   await call('discard', { task_id: first, attempt: 1, reason: 'not needed' });
   await call('reopen', { task_id: first });
   await call('update', { task_id });
+  // It has no remote, which is told.
+  await call('publish', { task_id });
+  await call('pull_request', { task_id });
   await call('merge', { task_id, squash: true });
   await call('status', { task_id });
   await call('merge_many', { task_ids: [task_id] });

@@ -15,6 +15,7 @@ import {
   listParamsSchema,
   mergeParamsSchema,
   parseParams,
+  publishParamsSchema,
   respondParamsSchema,
   runParamsSchema,
   taskParamsSchema,
@@ -42,6 +43,7 @@ const toolOfCommand: ReadonlyMap<string, string> = new Map([
   ['respond', 'answer'],
   ['diff', 'diff'],
   ['merge', 'merge'],
+  ['publish', 'publish'],
   ['merge --force', 'merge with force: true'],
 ]);
 const namedCommands: ReadonlySet<string> = new Set([
@@ -324,6 +326,20 @@ const tools: Readonly<Record<string, McpToolDefinition>> = {
     params: mergeParamsSchema.omit({ verify: true }),
     annotations: destructiveHints,
     run: (backend, _, params) => mergeTask(backend, params),
+  },
+  publish: {
+    title: 'Publish the work of a task',
+    says: 'Pushes the work of a complete task to the forge and opens its pull request, or brings it up to date: other people see it. pull_request.waits_for and reason say what is next.',
+    params: publishParamsSchema,
+    annotations: { ...destructiveHints, openWorldHint: true },
+    run: calls('publish'),
+  },
+  pull_request: {
+    title: 'Show the pull request of a task',
+    says: 'How the pull request of a task stands: its checks, its review, and why it is not merged yet.',
+    params: taskParamsSchema,
+    annotations: reads,
+    run: calls('pull_request'),
   },
   explain: {
     title: 'Explain a task',

@@ -46,7 +46,7 @@ test('the official client creates a task over HTTP, runs it, answers it, and see
   const done = await wait(task_id);
   const again = await wait(task_id);
 
-  expect(tools).toHaveLength(9);
+  expect(tools).toHaveLength(11);
   expect(client.getInstructions()).toContain('run with a role (engineer, tester');
   expect(awaiting.question).toBe('Which port?');
   expect(done.structuredContent).toMatchObject({ status: 'complete' });

@@ -170,6 +170,8 @@ test('tools say whether they only read, and whether they may destroy', async () 
     'answer may destroy',
     'diff reads',
     'merge may destroy',
+    'publish may destroy',
+    'pull_request reads',
     'explain reads',
   ]);
 });
