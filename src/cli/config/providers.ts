@@ -195,26 +195,32 @@ const providerNames = (config: Config): readonly string[] => [
   ...new Set([...Object.keys(known), ...Object.keys(config.providers)]),
 ];
 
-/** Where the key of each provider is found; null: nowhere. @throws ConfigError */
+/** The forge needs a key, too; it is no provider of models. */
+export const forgeKey = { name: 'github', variables: ['GITHUB_TOKEN', 'GH_TOKEN'] } as const;
+
+/** Where the key of each provider, and of the forge, is found; null: nowhere. @throws ConfigError */
 export const keyPlaces = (
   config: Config,
   env: NodeJS.ProcessEnv,
 ): readonly (Pick<Provider, 'name' | 'variables'> & { readonly found: FoundKey | null })[] => {
   const find = keySources(config, env);
-  return providerNames(config).flatMap((name) => {
+  const ofForge = { ...forgeKey, found: findKey({ ...forgeKey, access: null }, env) };
+  const ofModels = providerNames(config).flatMap((name) => {
     const provider = providerOf(config, name, env);
     return provider === null
       ? []
       : [{ name, variables: provider.variables, found: find(provider) }];
   });
+  return [...ofModels, ofForge];
 };
 
 /** @throws UsageError for a name that no provider has, and for one that needs no key */
 export const requireKeyed = (config: Config, name: string): void => {
+  if (name === forgeKey.name) return;
   const provider = providerOf(config, name, {});
   if (provider === null)
     throw new UsageError(
-      `there is no provider ${name}; the providers are ${providerNames(config).join(', ')}`,
+      `there is no provider ${name}; the providers are ${[...providerNames(config), forgeKey.name].join(', ')}`,
     );
   if (Object.hasOwn(known, name) && provider.variables.length === 0)
     throw new UsageError(

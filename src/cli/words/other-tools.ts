@@ -31,7 +31,6 @@ const commandsOfOthers: Advice = {
   label: 'agent edit <task_id> --label <text>',
   login: 'agent auth login <provider>',
   new: 'agent create "<description>"',
-  pr: 'agent diff <task_id>, agent review <task_id>, or agent merge <task_id>',
   pull: 'agent merge <task_id>',
   remove: 'agent delete <task_id>',
   reply: 'agent respond <task_id> "<answer>"',

@@ -127,3 +127,15 @@ test.each([
   expect(github.state.pulls).toEqual([]);
   expect((await agent('publish', 'bd-none')).code).toBe(3);
 });
+
+test('a token that agent auth login keeps counts for the server that runs', async () => {
+  const { agent, shell, github, complete } = await open({}, { GITHUB_TOKEN: '' });
+  const id = await complete('Add a page');
+  await agent('publish', id);
+
+  await shell(`printf '%s' '${github.token}' | $AGENT auth login github`);
+  const published = await agent('publish', id);
+
+  expect(published.out).toContain('#1 open');
+  expect((await agent('auth', 'status', 'github')).out).toContain('by agent auth login');
+});

@@ -52,7 +52,7 @@ test('after a conflict the commands that are named lead to the merge, and undo b
   ]);
   expect(updated.code).toBe(0);
   expect(updated.out).toContain(
-    `${two}: attempt 2 goes on with it, since both main and agent/${two}/1 changed the same lines\n  text\n`,
+    `${two}: attempt 2 goes on with it, since both main and agent/${two}/1 changed the same lines (${one})\n  text\n`,
   );
   expect(updated.out).toContain('written');
   expect(merged).toMatchObject({ code: 0 });

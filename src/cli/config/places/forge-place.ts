@@ -5,16 +5,16 @@ import {
 import type { Forge } from '../../../actors/forge/port.ts';
 import { isAtForge } from '../../../actors/forge/remote.ts';
 import type { Workspace } from '../../../actors/workspace/port.ts';
+import { keptKey } from '../../server/secrets/kept-keys.ts';
+import { forgeKey } from '../providers.ts';
 import type { Config } from '../schema/config-schema.ts';
-
-/** Variables with a token for the forge, where the configuration names none. */
-export const forgeVariables = ['GITHUB_TOKEN', 'GH_TOKEN'];
 
 type ForgeConfig = Config['forge'];
 type Variables = Readonly<Record<string, string | undefined>>;
 
 export const forgeToken = ({ token_env: own }: ForgeConfig, variables: Variables): string | null =>
-  (own === undefined ? forgeVariables : [own]).map((name) => variables[name]).find(Boolean) ?? null;
+  (own === undefined ? forgeKey.variables : [own]).map((name) => variables[name]).find(Boolean) ??
+  keptKey(variables, forgeKey.name);
 
 const forPerson = (message: string, fault = 'gone'): PullRequestError =>
   new PullRequestError({ needs: 'person', fault, message, retryAt: null });
@@ -23,7 +23,11 @@ const forPerson = (message: string, fault = 'gone'): PullRequestError =>
 const pathOf = (address: string): string => {
   const [, short] = /^[\w.-]+@[\w.-]+:(?!\/\/)(.+)$/.exec(address) ?? [];
   const path = short ?? (URL.canParse(address) ? new URL(address).pathname : '');
-  return path.replace(/^\/+|(?:\.git)?\/*$/g, '');
+  return path
+    .split('/')
+    .filter(Boolean)
+    .join('/')
+    .replace(/\.git$/, '');
 };
 
 /** @throws PullRequestError */
@@ -63,7 +67,7 @@ export const createForgePlace = ({
     const token = () => forgeToken(config(), variables);
     if (token() === null)
       throw forPerson(
-        `there is no token for ${repository}: set ${wanted.token_env ?? forgeVariables.join(' or ')} and start the server again`,
+        `there is no token for ${repository}: agent auth login ${forgeKey.name}, or set ${wanted.token_env ?? forgeKey.variables.join(' or ')} and start the server again`,
         'token',
       );
     const of = `${wanted.api_url} ${repository}`;
