@@ -38,7 +38,7 @@ export const Refused = ({ task: { work } }: { task: TaskView }) => {
     <>
       <Cause error={{ message, facts: { output } }} />
       {(command ?? paths) !== undefined && <code>{command ?? paths?.join(', ')}</code>}
-      {others && <p class="quiet small">What landed since it began:</p>}
+      {others && <p class="quiet small">Landed since:</p>}
       {others?.slice(0, othersAtMost).map((id) => (
         <TaskLine key={id} id={id} />
       ))}

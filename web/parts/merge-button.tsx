@@ -15,20 +15,19 @@ const orThrow = (why: string | null): void => {
   if (why !== null) throw new Error(why);
 };
 
-const Withdraw = ({ task, fail }: MergeProps) => (
-  <Button kind="quiet" onPress={() => changeTask('cancel', task)} onError={fail}>
-    {task.work?.merge?.message === undefined ? 'Take out of the queue' : 'End its update'}
-  </Button>
-);
-
 export const MergeButton = ({ task, kind = 'plain', fail }: MergeProps) => {
-  if (isMerging(task)) return <Withdraw task={task} fail={fail} />;
+  if (isMerging(task))
+    return (
+      <Button kind="quiet" onPress={() => changeTask('cancel', task)} onError={fail}>
+        {task.work?.merge?.message ? 'End its update' : 'Take out of the queue'}
+      </Button>
+    );
   return (
     <>
       {task.work?.merge?.updatable && (
         <Button
           hotkey="u"
-          hint={`Brings your branch into its work, in attempt ${task.attempt + 1} if need be`}
+          hint="Brings your branch into it"
           onPress={() => update(task)}
           onError={fail}
         >
@@ -59,11 +58,10 @@ export const UndoButton = ({ task, fail }: MergeProps) => {
       throw error;
     }
   };
-  if (isMerging(task)) return <Withdraw task={task} fail={fail} />;
   return (
     <Button
       kind="quiet"
-      hint="A commit takes its changes back, tested as what is merged"
+      hint="A tested commit takes it back"
       sure={
         withDependents.value ? 'Undo it with what depends on it' : 'Undo it, the task is open again'
       }

@@ -126,7 +126,7 @@ export const WriteComment = ({
           Discard
         </Button>
         {onMore !== undefined && (
-          <Button kind="quiet" hint="Shift and a line number choose more at once" onPress={onMore}>
+          <Button kind="quiet" hint="Shift chooses more lines" onPress={onMore}>
             One line more
           </Button>
         )}

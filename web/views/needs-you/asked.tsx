@@ -76,7 +76,7 @@ export const Approval = ({ task, fail }: AskedProps) => {
         </Button>
         <Button
           hotkey="d"
-          hint="These calls do not run; the agent reads your reason and goes on"
+          hint="They do not run; the agent reads why"
           onPress={() => decide(task, 'deny', reason.value)}
           onError={fail}
         >

@@ -30,7 +30,7 @@ export const Failed = ({ task, fail }: AskedProps) => (
       </a>
       <Button
         kind="quiet"
-        hint="Completes the task without another attempt; nothing is merged"
+        hint="Completes the task; nothing is merged"
         onPress={() => changeTask('close', task)}
         onError={fail}
       >

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { changeTask, discard, exportTask, run } from '../../data/actions.ts';
 import type { TaskView } from '../../data/tasks.ts';
 import { roles } from '../../data/totals.ts';
-import { hasOpenWork, isToReview } from '../../model/state.ts';
+import { hasOpenWork, isMerging, isToReview } from '../../model/state.ts';
 import { Button } from '../../parts/button.tsx';
 import { MergeButton, UndoButton } from '../../parts/merge-button.tsx';
 import { saveFile } from '../../parts/save-file.ts';
@@ -76,7 +76,7 @@ export const Actions = ({ task, fail }: ActionProps) => {
       </a>
       <Button
         kind="quiet"
-        hint="One file with the log, the charts and the changes; it needs no server"
+        hint="Log, charts and changes in one file"
         onPress={async () => saveFile(await exportTask(id), `${id}.html`)}
         onError={fail}
       >
@@ -92,12 +92,12 @@ export const Actions = ({ task, fail }: ActionProps) => {
           Close as it is
         </Button>
       )}
-      {work?.merged_at !== undefined && <UndoButton task={task} fail={fail} />}
+      {work?.merged_at !== undefined && !isMerging(task) && <UndoButton task={task} fail={fail} />}
       {hasOpenWork(task) && (
         <Button
           kind="quiet"
           sure="Discard it, nothing is merged"
-          hint="It is not offered, merged or built on any more; its branch stays until agent prune"
+          hint="It is not merged or built on; its branch stays until agent prune"
           onPress={() => discard(task)}
           onError={fail}
         >
@@ -127,7 +127,9 @@ export const Actions = ({ task, fail }: ActionProps) => {
       {(status === 'queued' && task.phase === 'waiting_for_run') || isWaiting ? (
         <Run task={task} fail={fail} />
       ) : null}
-      {isToReview(task) && <MergeButton kind="primary" task={task} fail={fail} />}
+      {(isToReview(task) || isMerging(task)) && (
+        <MergeButton kind="primary" task={task} fail={fail} />
+      )}
     </div>
   );
 };

@@ -304,8 +304,10 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
       const givenUp = await ports.merges.giveUp(id);
       if (givenUp !== null) return givenUp;
       await requireNotElsewhere(id);
-      const snapshot = await views.snapshotOf(id);
-      if (snapshot.hasTag('pending')) return commands.ask(id, { type: 'cancel', reason });
+      // A state that cannot be read is given up.
+      const snapshot = await views.snapshotOf(id).catch(() => null);
+      if (snapshot === null || snapshot.hasTag('pending'))
+        return commands.ask(id, { type: 'cancel', reason });
       const isStopped = updates.stop(id);
       const why = 'a person took it out of the merge queue';
       if (!isStopped && !(await ports.merges.withdraw(id, { why })))
