@@ -1,8 +1,11 @@
 import { z } from 'zod';
 import { type GitHubClient, unchanged } from './github-client.ts';
-import { notOurs } from './github-faults.ts';
+import { notOurs, shortText } from './github-faults.ts';
 import { type GitHubPeople, isBot, userSchema } from './github-people.ts';
 import type { ForgeCheck, PullRequest, PullRequestStatus } from './port.ts';
+
+/** Names of checks are text of strangers. */
+const nameAtMost = 100;
 
 export const pullSchema = z.object({
   number: z.number(),
@@ -92,14 +95,18 @@ const stateOfStatus = (state: string): ForgeCheck['state'] => {
 const urlOf = (url: string | null | undefined) => (url ? { url } : {});
 
 const checkOfRun = (run: z.infer<typeof runSchema>): ForgeCheck => ({
-  ...{ id: `run:${run.id}`, name: run.name, state: stateOfRun(run) },
+  id: `run:${run.id}`,
+  name: shortText(run.name, nameAtMost),
+  state: stateOfRun(run),
   ...urlOf(run.html_url),
 });
 
 const checkOfStatus =
   (sha: string) =>
   ({ id, context, state, target_url }: z.infer<typeof statusSchema>): ForgeCheck => ({
-    ...{ id: `status:${id}:${sha}`, name: context, state: stateOfStatus(state) },
+    id: `status:${id}:${sha}`,
+    name: shortText(context, nameAtMost),
+    state: stateOfStatus(state),
     ...urlOf(target_url),
   });
 

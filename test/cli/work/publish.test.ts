@@ -55,6 +55,11 @@ test('work is published, followed through its checks and reviews, and ends when 
   );
   await untilPr(id, { checks: 'none', review: 'none', waits_for: 'review', head_sha: head });
 
+  for (let n = 0; n < 300; n += 1)
+    github.person.check(head ?? '', `${n} \u001b[2J\n${'x'.repeat(5_000)}`, 'failure');
+  await untilPr(id, { checks: 'red' });
+  expect((await agent('pr', id)).out.length).toBeLessThan(1_000);
+  github.state.runs.length = 0;
   github.person.check(head ?? '', 'ci/test', 'failure');
   await untilPr(id, { checks: 'red', waits_for: 'person', reason: '1 check failed: ci/test' });
   github.person.check(head ?? '', 'ci/test', 'success');

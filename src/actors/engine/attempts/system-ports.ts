@@ -44,7 +44,7 @@ export interface SystemPorts {
   readonly results: Results;
   /** Keeps which trees passed their test; absent: they are forgotten with the process. */
   readonly passedTreesFile?: string;
-  /** Where pull requests go; absent: nowhere. */
+  /** Absent: pull requests go nowhere. */
   readonly forge?: FindForge;
   readonly workflows: WorkflowPorts;
   /** What the user's MCP servers need; absent: there are none. */

@@ -1,4 +1,4 @@
-import { plural } from '../../../machines/plural.ts';
+import { plural, someOf } from '../../../machines/plural.ts';
 import type {
   PullRequestContext,
   Seen,
@@ -29,7 +29,7 @@ const waitsOf = ({
   if (checks === 'red')
     return {
       waits_for: 'person',
-      reason: `${plural(red.length, 'check')} failed: ${red.join(', ')}`,
+      reason: `${plural(red.length, 'check')} failed: ${someOf(red, 3)}`,
     };
   if (review === 'changes') return { waits_for: 'person', reason: 'a review asks for changes' };
   if (checks === 'pending') return { waits_for: 'checks', reason: 'its checks are not over' };

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { fromPromise } from 'xstate';
 import { isServiceError, ServiceError } from '../../../machines/errors.ts';
 import { messageOf } from '../../../machines/message-of.ts';
+import { plural } from '../../../machines/plural.ts';
 import {
   type Asked,
   type Checks,
@@ -30,10 +31,9 @@ import type { Workspace } from '../../workspace/port.ts';
 import type { PublishSettings } from '../attempts/settings.ts';
 import { createHost, type Host, type HostPorts } from '../hosting/host.ts';
 import { requireId } from '../queries/task-id.ts';
-import { describeWork } from './describe-work.ts';
 import { pullRequestId, viewOfPullRequest } from './pull-request-view.ts';
 
-/** Where pull requests go, with what a push needs. */
+/** A forge, with what a push to it needs. */
 export interface ForgePlace {
   readonly forge: Forge;
   /** The address that is pushed to. */
@@ -96,7 +96,7 @@ export class PullRequestError extends Error {
 const forPerson = (message: string, fault: ForgeFault = 'refused') =>
   new PullRequestError({ needs: 'person', fault, message, retryAt: null });
 
-/** Who can do something about what went wrong. */
+/** Says who can mend it. */
 const problemIn = (error: unknown): PullRequestProblem => {
   if (error instanceof PullRequestError) return error.problem;
   if (!(error instanceof ForgeError))
@@ -120,7 +120,7 @@ const checksOf = (
   return now - published.at < waitMs ? 'pending' : 'none';
 };
 
-/** What became of the task since its work was pushed. */
+/** The task, beside the attempt that was pushed. */
 const taskOf = async (
   status: PullRequestPorts['status'],
   taskId: TaskId,
@@ -134,6 +134,9 @@ const taskOf = async (
   if (task.attempt === attempt && task.work?.discarded_at !== undefined) return 'unwanted';
   return task.status === 'complete' && task.attempt > attempt ? 'newer' : 'same';
 };
+
+/** Failed checks that are kept by name. */
+const redAtMost = 100;
 
 /** A closed pull request is looked at so long: a person may open it again. */
 const closedForMs = 7 * 24 * 3_600_000;
@@ -170,6 +173,35 @@ const createUntilNews =
         }
       }
     });
+
+const titleAtMost = 200;
+const bodyAtMost = 20_000;
+
+/** The title and text of a pull request: what changed, how it was verified, what it cost. */
+const describeWork = (
+  { task_id, title, result = '', role, work, usage, attempts = [] }: TaskView,
+  attempt: number,
+): { readonly title: string; readonly body: string } => {
+  const cost = attempts.reduce((sum, { cost_usd = 0 }) => sum + cost_usd, 0);
+  const costs = cost > 0 ? cost : (usage.cost_usd ?? 0);
+  const tested = work?.tested?.commands ?? [];
+  const facts = [
+    `Task ${task_id}, attempt ${attempt}${role === undefined ? '' : ` by the ${role}`}`,
+    ...(work === undefined
+      ? []
+      : [`${plural(work.files, 'file')}, +${work.insertions} −${work.deletions}`]),
+    ...(tested.length === 0 ? [] : [`Verified: ${tested.map((each) => `\`${each}\``).join(', ')}`]),
+    ...(costs > 0 ? [`Cost: $${costs.toFixed(2)}`] : []),
+  ];
+  const body = [result.trim(), facts.map((fact) => `- ${fact}`).join('\n')];
+  return {
+    title: title.slice(0, titleAtMost),
+    body: body
+      .filter((part) => part !== '')
+      .join('\n\n')
+      .slice(0, bodyAtMost),
+  };
+};
 
 const createPublish =
   ({ workspace, status, place, now }: PullRequestPorts) =>
@@ -215,9 +247,15 @@ const createLook =
     return {
       found,
       seen: {
-        ...{ state, headSha, review, mergeable, task },
+        state,
+        headSha,
+        review,
+        mergeable,
+        task,
         checks: checksOf(found, published, now(), settings().checksWaitMs),
-        red: checks.filter((check) => check.state === 'red').map(({ name }) => name),
+        red: checks
+          .flatMap((check) => (check.state === 'red' ? [check.name] : []))
+          .slice(0, redAtMost),
         ...(mergeCommit === undefined ? {} : { mergeCommit }),
       },
     };
@@ -225,7 +263,7 @@ const createLook =
 
 const providePullRequestActors = (
   ports: PullRequestPorts,
-  /** What the forge said last, for conditional requests. */
+  /** The last answers of the forge, for conditional requests. */
   known: Map<TaskId, PullRequestStatus>,
 ): typeof pullRequestMachine => {
   const { place, now } = ports;
@@ -312,7 +350,9 @@ export const createPullRequests = (ports: PullRequestPorts): PullRequests => {
     const found = await host.stateOf(pullRequestId(taskId));
     if (found === null)
       throw new ServiceError('event_not_allowed', {
-        ...{ task_id: taskId, event: 'pull_request', allowed: ['publish'] },
+        task_id: taskId,
+        event: 'pull_request',
+        allowed: ['publish'],
         state: `${state}, without a pull request`,
       });
     return {

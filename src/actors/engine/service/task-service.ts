@@ -148,8 +148,8 @@ export interface TaskService
   close(taskId: string, reason: string | null): Promise<TaskView>;
   reopen(taskId: string, reason: string | null): Promise<TaskView>;
   /**
-   * Of a task at rest: ends its update, or takes its work out of the merge queue. Gives up a queue that
-   * cannot be restored, too.
+   * Also ends the update of a task at rest, or takes its work out of the merge queue, and gives up a
+   * queue that cannot be restored.
    */
   cancel(taskId: string, reason: string | null): Promise<TaskView>;
   retry(
@@ -260,7 +260,7 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
     return ports.withRun({}, amount, isParked ? last.run?.id : undefined).run;
   };
 
-  /** What is tested of its work cannot land any more, and holds up others. */
+  /** Its work cannot land any more, and a test of it would hold up others. */
   const withoutMerge = async (id: TaskId, view: TaskView): Promise<TaskView> => {
     const why = 'its task is not complete any more';
     if (view.status !== 'complete') await ports.merges.withdraw(id, { why, reopened: true });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { httpUrl } from './config-values.ts';
 
-/** Where pull requests are opened, and when. */
+/** The forge, and when work is published there. */
 export const forgeSection = z
   .strictObject({
     type: z.enum(['github']).default('github').describe('the kind of forge'),
