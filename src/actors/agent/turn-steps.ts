@@ -155,7 +155,7 @@ export const createToolCallSteps = ({
   };
 };
 
-/** Whether the model of the attempt takes images. */
+/** True where the model of the attempt takes images. */
 export interface ImageSteps {
   imagesRefused(): boolean;
   /** From now on, and after a restart, it is sent none. */

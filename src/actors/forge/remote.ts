@@ -1,5 +1,5 @@
 /**
- * Whether a remote is on the server of an API: only there the token of the API may go. github.com and
+ * True when a remote is on the server of an API: the token of the API may go there alone. github.com and
  * its private clouds have their API on `api.<host>`; an Enterprise server on its own host.
  */
 export const isAtForge = (remote: string, apiUrl: string): boolean => {

@@ -23,7 +23,7 @@ export interface AcpAgent {
   readonly askingMode: string | null;
   /** True when it starts MCP servers only where the settings of the project apply, too. */
   readonly ignoresServers?: boolean;
-  /** How the last piece of its message begins when its provider refused a call, and it ends as done. */
+  /** Its last piece of a message begins so when its provider refused a call, and it ends as done. */
   readonly errorPiece?: RegExp;
 }
 

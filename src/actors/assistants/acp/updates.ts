@@ -23,7 +23,7 @@ export const acpCallSchema = z.looseObject({
 });
 export type AcpToolCall = z.infer<typeof acpCallSchema>;
 
-/** What codex-acp says beside the protocol. */
+/** codex-acp says this beside the protocol. */
 const codexInfoSchema = z.looseObject({
   threadStatus: z.looseObject({ type: z.string() }).nullish().catch(null),
   error: z
@@ -129,7 +129,7 @@ export interface UpdatePorts {
   readonly onEvent: (event: AssistantEvent) => void;
   /** A call was made. */
   readonly onMade: (callId: string, tool: string) => void;
-  /** How the last piece of a turn begins that is an error of the provider; null: no such piece. */
+  /** The last piece of a turn begins so when it is an error of the provider; null: no such piece. */
   readonly errorPiece: RegExp | null;
 }
 
