@@ -113,7 +113,8 @@ test('the next attempt goes to the same pull request; discarded work closes it',
   await agent('discard', id);
   await untilPr(id, { state: 'abandoned' });
 
-  expect(github.state.pulls).toMatchObject([{ state: 'closed' }]);
+  // It is told while the forge is asked.
+  await vi.waitFor(() => expect(github.state.pulls).toMatchObject([{ state: 'closed' }]));
 });
 
 test.each([
