@@ -27,7 +27,7 @@ import type {
   Workspace,
 } from '../port.ts';
 import { limitTravel } from '../travel/limited-travel.ts';
-import { pushBranch } from '../travel/push-branch.ts';
+import { pushBranch } from '../travel/forge-branch.ts';
 import { createWorkTravel } from '../travel/work-travel.ts';
 import { findAbsent } from './absent.ts';
 import { removeFolder } from './attempt-folder.ts';
