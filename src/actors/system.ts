@@ -571,6 +571,8 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     workspace: ports.workspace,
     place: ports.forge ?? nowhere,
     status: (taskId) => service.status(taskId),
+    review: (taskId, review) => service.review(taskId, review),
+    update: (...given) => service.update(...given),
     settings: () => settings().publishing,
   });
 

@@ -292,6 +292,10 @@ export const publishParamsSchema = taskParamsSchema.extend({
     .regex(/^[^-]/, 'must not begin with -')
     .optional()
     .describe('the branch that it goes to; unset: that of the pull request, or the default branch'),
+  fix: z
+    .boolean()
+    .optional()
+    .describe('another attempt gets what checks and comments say, whatever the configuration says'),
 });
 export const updateParamsSchema = taskParamsSchema.extend({ wait_seconds: waitSeconds });
 export const undoParamsSchema = taskParamsSchema.extend({

@@ -10,6 +10,8 @@ export interface NewComment {
   /** The last line of a range; null: one line. */
   readonly endLine: number | null;
   readonly text: string;
+  /** What it is at a forge: `line:123`. The same is not taken twice. */
+  readonly source?: string | undefined;
 }
 
 export interface ReviewComment extends NewComment {
@@ -25,6 +27,12 @@ export interface ReviewComment extends NewComment {
   readonly answeredBy: number | null;
 }
 
+/** A branch of a forge, at a commit that is in the repository. */
+export interface Onto {
+  readonly name: string;
+  readonly commit: string;
+}
+
 /**
  * Why the work of an attempt is not on the project's branch. The next attempt starts on that branch, with
  * the work on top.
@@ -38,6 +46,8 @@ export interface Rework {
    * person asked for it.
    */
   readonly round: number;
+  /** Absent: the project's branch. */
+  readonly onto?: Onto | undefined;
 }
 
 /** Remarks of people on the work of a task. JSON, so that it persists. */
@@ -112,7 +122,9 @@ export const addReview = (
   const first = (before.at(-1)?.id ?? 0) + 1;
   const isOpen = verdict !== 'approve';
   const about = attempt ?? latest;
-  const added = comments.map((comment, at) => ({
+  const known = new Set(before.map(({ source }) => source));
+  const isNew = ({ source }: NewComment): boolean => source === undefined || !known.has(source);
+  const added = comments.filter(isNew).map((comment, at) => ({
     ...comment,
     ...{ id: first + at, attempt: about, isOpen, answer: null, answeredBy: null },
   }));

@@ -259,7 +259,7 @@ export const describeForge = (name: string, open: () => Promise<ForgeWorld>) =>
         world.person.comment(number, 'mary', 'please a test');
         world.person.lineComment(number, 'nick', 'typo');
         world.person.review(number, 'olga', 'CHANGES_REQUESTED', 'not yet');
-        world.person.review(number, 'olga', 'APPROVED');
+        world.person.review(number, 'olga', 'APPROVED', 'fine now');
         world.person.comment(number, 'robo[bot]', 'coverage 80 %');
 
         const comments = await forge.comments(number, never);
@@ -270,9 +270,11 @@ export const describeForge = (name: string, open: () => Promise<ForgeWorld>) =>
           ['plain', 'mary', true, false, 'please a test'],
           ['line', 'nick', false, false, 'typo'],
           ['review', 'olga', true, false, 'not yet'],
+          ['review', 'olga', true, false, 'fine now'],
           ['plain', 'robo[bot]', false, true, 'coverage 80 %'],
         ]);
         expect(comments[1]).toMatchObject({ path: 'a.txt', line: 1, ours: false });
+        expect(comments.map(({ approves }) => approves === true).indexOf(true)).toBe(3);
       });
 
       test('are all there when there are 300', async () => {
@@ -384,6 +386,32 @@ export const describeForge = (name: string, open: () => Promise<ForgeWorld>) =>
 
         expect(await forge.comments(number, never)).toHaveLength(2);
       });
+    });
+
+    test('a note is one comment, whose text changes', async () => {
+      const { number } = await publish();
+      const { updatedAt } = await statusOf(number);
+
+      await forge.note(number, { text: 'One round.', key: 'rounds' }, never);
+      await forge.note(number, { text: 'Two rounds.', key: 'rounds' }, never);
+
+      const comments = await forge.comments(number, never);
+      expect(comments).toMatchObject([{ ours: true, kind: 'plain' }]);
+      expect(comments[0]?.text).toContain('Two rounds.');
+      expect((await statusOf(number)).updatedAt > updatedAt).toBe(true);
+    });
+
+    test('a check of a job runs again, another one cannot', async () => {
+      const { number, headSha } = await publish();
+      world.person.check(headSha, 'ci/test', 'failure');
+      world.person.check(headSha, 'other', 'failure', { app: 'other' });
+      const { checks } = await statusOf(number);
+
+      const again = [];
+      for (const check of checks) again.push(await forge.rerun(check, never));
+
+      expect(again).toEqual([true, false]);
+      expect((await statusOf(number)).checks.map(({ state }) => state)).toEqual(['pending', 'red']);
     });
 
     describe('failure', () => {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type GitHubClient, GitHubRefusal } from './github-client.ts';
 import type { GitHubLists } from './github-lists.ts';
-import { type GitHubPeople, isBot, type User, userSchema } from './github-people.ts';
+import { type GitHubPeople, isBot, userSchema } from './github-people.ts';
 import { commentsAtMost, type ForgeComment, ForgeError, type Reply } from './port.ts';
 
 /** GitHub takes 65,536 characters; the marker needs room too. */
@@ -23,11 +23,15 @@ const lineSchema = commentSchema.extend({
 const reviewSchema = commentSchema
   .omit({ created_at: true })
   // A review that its author has not sent yet has no time.
-  .extend({ submitted_at: z.string().nullish() });
+  .extend({ submitted_at: z.string().nullish(), state: z.string() });
 const anything = z.unknown();
 
 type Comment = z.infer<typeof commentSchema> &
-  Partial<Pick<z.infer<typeof lineSchema>, 'path' | 'line' | 'original_line' | 'in_reply_to_id'>>;
+  Partial<
+    Pick<z.infer<typeof lineSchema>, 'path' | 'line' | 'original_line' | 'in_reply_to_id'>
+  > & {
+    readonly state?: string;
+  };
 
 const marker = (key: string): string =>
   `<!-- agent-task-server:${key.replace(/[^\w.:@/#+-]/g, '_').replaceAll('--', '-_')} -->`;
@@ -48,6 +52,17 @@ export const createComments = ({ ask }: GitHubClient, lists: GitHubLists, people
       at == null || !review.body?.trim() ? [] : [{ ...review, created_at: at }],
     );
   };
+
+  /** What we wrote with a key. */
+  const ownWith = async (key: string, there: readonly Comment[], signal: AbortSignal) => {
+    const marked = there.filter(({ body }) => markerIn(body ?? '') === marker(key));
+    if (marked.length === 0) return null;
+    const isOurs = await people.self(signal);
+    return marked.find(({ user }) => isOurs(user)) ?? null;
+  };
+  const bodyOf = (text: string, key: string) => ({
+    body: `${text.slice(0, textAtMost)}\n\n${marker(key)}`,
+  });
 
   return {
     comments: async (number: number, signal: AbortSignal): Promise<readonly ForgeComment[]> => {
@@ -71,23 +86,26 @@ export const createComments = ({ ask }: GitHubClient, lists: GitHubLists, people
           canWrite: await canWrite(each),
           isBot: isBot(user),
           ours: markerIn(body ?? '') !== null && isOurs(user),
+          ...(each.state === 'APPROVED' ? { approves: true } : {}),
           ...(path === undefined ? {} : { path }),
           ...(line == null ? {} : { line }),
         });
       }
       return comments;
     },
+    note: async (number: number, { text, key }: Omit<Reply, 'to'>, signal: AbortSignal) => {
+      const there = await ownWith(key, await plainOf(number, signal), signal);
+      const body = bodyOf(text, key);
+      if (there?.body === body.body) return;
+      const own = { method: 'PATCH', path: `issues/comments/${there?.id}` } as const;
+      const fresh = { method: 'POST', path: `issues/${number}/comments` } as const;
+      await ask({ ...(there === null ? fresh : own), body, schema: anything, signal });
+    },
     reply: async (number: number, { to, text, key }: Reply, signal: AbortSignal): Promise<void> => {
-      const mark = marker(key);
       const isLine = to?.kind === 'line';
       const there = await (isLine ? linesOf : plainOf)(number, signal);
-      const isMarked = ({ body }: Comment): boolean => markerIn(body ?? '') === mark;
-      if (there.some(isMarked)) {
-        const isOurs = await people.self(signal);
-        const ofOurs = (user: User): boolean => isOurs(user);
-        if (there.some((each) => isMarked(each) && ofOurs(each.user))) return;
-      }
-      const body = { body: `${text.slice(0, textAtMost)}\n\n${mark}` };
+      if ((await ownWith(key, there, signal)) !== null) return;
+      const body = bodyOf(text, key);
       const send = { method: 'POST', body, schema: anything, signal } as const;
       if (!isLine) return void (await ask({ ...send, path: `issues/${number}/comments` }));
       // Only the first comment of a thread can be answered.

@@ -15,6 +15,7 @@ export const pullSchema = z.object({
   title: z.string(),
   body: z.string().nullable(),
   draft: z.boolean().optional(),
+  updated_at: z.string(),
   /** Absent in lists, as the next ones. */
   merged: z.boolean().optional(),
   merged_at: z.string().nullable(),
@@ -46,6 +47,7 @@ export const toPullRequest = (pull: Pull): PullRequest => {
     headSha: pull.head.sha,
     base: pull.base.ref,
     draft: pull.draft ?? false,
+    updatedAt: pull.updated_at,
     mergeable: mergeableOf(pull),
     // Before it is merged, it is a commit that GitHub made to try.
     ...(state === 'merged' && pull.merge_commit_sha != null

@@ -189,6 +189,19 @@ export const createGitHub = (options: GitHubOptions): Forge => {
     },
     ...createComments(client, lists, people),
     failure: createFailure(client),
+    rerun: async ({ id }, signal) => {
+      const [kind, job] = id.split(':');
+      if (kind !== 'run') return false;
+      try {
+        const path = `actions/jobs/${job}/rerun`;
+        await ask({ method: 'POST', path, schema: z.unknown(), signal });
+        return true;
+      } catch (error) {
+        // Not a job of Actions, too old, or not for this token.
+        if (isFault(error, 403, 404, 422)) return false;
+        throw error;
+      }
+    },
     merge: (number, how, signal) =>
       how.whenItMay ? mergeWhenItMay(number, how, signal) : mergeNow(number, how, signal),
     close: async (number, signal) => {

@@ -24,6 +24,10 @@ export interface Forge {
   reply(number: number, reply: Reply, signal: AbortSignal): Promise<void>;
   /** The last lines of a check that failed, and its annotations; at most 20,000 characters. */
   failure(check: ForgeCheck, signal: AbortSignal): Promise<string>;
+  /** Runs a check that failed again. @returns false where that cannot be asked for */
+  rerun(check: ForgeCheck, signal: AbortSignal): Promise<boolean>;
+  /** Writes our one comment with this key below the pull request, or changes its text. */
+  note(number: number, note: Omit<Reply, 'to'>, signal: AbortSignal): Promise<void>;
   /** Merges exactly this head. @throws ForgeError `moved` when the head is another one */
   merge(number: number, how: HowToMerge, signal: AbortSignal): Promise<void>;
   /** Closes it without merging. */
@@ -51,6 +55,8 @@ export interface PullRequest {
   readonly headSha: string;
   readonly base: string;
   readonly draft: boolean;
+  /** RFC 3339; also of the last comment and review. */
+  readonly updatedAt: string;
   /** `unknown`: the forge has not worked it out yet. */
   readonly mergeable: 'yes' | 'behind' | 'conflicting' | 'unknown';
   /** The commit of the base that has it. */
@@ -85,6 +91,8 @@ export interface ForgeComment {
   /** Written by this server: it has our marker and our account. */
   readonly ours: boolean;
   readonly text: string;
+  /** The words of a review that approves. */
+  readonly approves?: true;
   readonly path?: string;
   readonly line?: number;
   /** RFC 3339. */

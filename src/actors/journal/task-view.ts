@@ -88,6 +88,7 @@ const reviewViewSchema = z.strictObject({
         line: z.int().positive().optional(),
         end_line: z.int().positive().optional(),
         text: z.string(),
+        source: z.string().optional().describe('the comment or check of its pull request'),
         open: z.boolean().describe('whether an attempt has yet to answer it'),
         answer: z.string().optional().describe("the agent's answer"),
         answered_by: z.int().positive().optional().describe('the attempt that answered'),
@@ -166,7 +167,7 @@ export const pullRequestSchema = z.strictObject({
   number: z.int().positive().optional().describe('its number at the forge'),
   url: z.string().optional().describe('its page'),
   state: z
-    .enum(['publishing', 'open', 'merged', 'closed', 'abandoned'])
+    .enum(['publishing', 'open', 'merging', 'merged', 'closed', 'abandoned'])
     .describe('closed: a person closed it; abandoned: its task is over without it'),
   checks: z.enum(['pending', 'red', 'green', 'none']).optional().describe('of its head'),
   review: z

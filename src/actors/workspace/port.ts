@@ -7,6 +7,7 @@ import type {
   QueueMember,
   Train,
 } from '../../machines/merge-queue/merge-queue-context.ts';
+import type { Onto } from '../../machines/review.ts';
 import type { AttemptInput, ProjectProblem, TaskId } from '../../machines/task.ts';
 import type { SerialQueue } from '../process/serial-queue.ts';
 import type { SetupCache } from './folders/setup-cache.ts';
@@ -221,8 +222,16 @@ export interface WorkspaceMerges {
    * where it was, or something of the user is in the way.
    */
   land(train: TrainToLand, signal?: AbortSignal): Promise<Landed>;
-  /** Merges the project's branch into saved work, and moves nothing. Null: there is none to merge. */
-  update(taskId: TaskId, attempt: number, signal?: AbortSignal): Promise<Updated | null>;
+  /**
+   * Merges the project's branch, or another one that was fetched, into saved work, and moves nothing.
+   * Null: there is none to merge.
+   */
+  update(
+    taskId: TaskId,
+    attempt: number,
+    signal?: AbortSignal,
+    other?: Onto,
+  ): Promise<Updated | null>;
   /** Moves the branch of the work to it. @returns why it could not, or null */
   keepUpdate(
     taskId: TaskId,
@@ -317,19 +326,29 @@ export interface WorkTravel {
   unsent(): Promise<readonly NamedAttempt[]>;
 }
 
-/** A branch at a forge. `seen`: its commit as it was read or pushed last; null: there was none. */
-export interface PushTarget {
+/** A branch at a forge. */
+export interface ForgeBranch {
   /** `https://`, `ssh://`, or `git@host:path` */
   readonly url: string;
   readonly branch: string;
-  readonly seen: string | null;
   /** Goes to the host of the address: null for another host than the forge's. Not used by ssh. */
   readonly token: string | null;
 }
 
+/** `seen`: its commit as it was read or pushed last; null: there was none. */
+export interface PushTarget extends ForgeBranch {
+  readonly seen: string | null;
+}
+
+/** Saved work with commits of others; or why they do not get into it. */
+export type TakenIn =
+  | { readonly status: 'taken'; readonly commit: string; readonly tree: string }
+  | { readonly status: 'refused'; readonly why: string };
+
 /** `moved`: the branch is at this commit, which is not the one that was seen: a person's. */
 export type Pushed =
-  | { readonly status: 'pushed' | 'moved'; readonly commit: string }
+  | { readonly status: 'pushed'; readonly commit: string; readonly tree: string }
+  | { readonly status: 'moved'; readonly commit: string }
   | {
       readonly status: 'refused';
       readonly why: string;
@@ -399,6 +418,18 @@ export interface Workspace extends WorkspaceReads, WorkspaceMerges {
     target: PushTarget,
     signal: AbortSignal,
   ): Promise<Pushed | null>;
+  /** Gets the commits of a branch. @returns its tip; null: there is none @throws as `push` */
+  fetch(branch: ForgeBranch, signal: AbortSignal): Promise<string | null>;
+  /**
+   * Brings a commit that was fetched into saved work, which was pushed as `pushed` before. Null: there
+   * is no such work.
+   */
+  takeIn(
+    taskId: TaskId,
+    attempt: number,
+    others: { readonly commit: string; readonly pushed: string },
+    signal: AbortSignal,
+  ): Promise<TakenIn | null>;
   /**
    * Saves the attempts that are over and could not be saved when they ended. @returns those that
    * still cannot

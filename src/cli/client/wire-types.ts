@@ -86,6 +86,8 @@ export interface Task {
       readonly line?: number | undefined;
       readonly end_line?: number | undefined;
       readonly text: string;
+      /** the comment or check of its pull request */
+      readonly source?: string | undefined;
       /** whether an attempt has yet to answer it */
       readonly open: boolean;
       /** the agent's answer */
@@ -214,7 +216,7 @@ export interface Task {
     /** its page */
     readonly url?: string | undefined;
     /** closed: a person closed it; abandoned: its task is over without it */
-    readonly state: 'publishing' | 'open' | 'merged' | 'closed' | 'abandoned';
+    readonly state: 'publishing' | 'open' | 'merging' | 'merged' | 'closed' | 'abandoned';
     /** of its head */
     readonly checks?: 'pending' | 'red' | 'green' | 'none' | undefined;
     /** what people with a say decided */
@@ -694,6 +696,8 @@ export interface Methods {
       readonly draft?: boolean | undefined;
       /** the branch that it goes to; unset: that of the pull request, or the default branch */
       readonly base?: string | undefined;
+      /** another attempt gets what checks and comments say, whatever the configuration says */
+      readonly fix?: boolean | undefined;
     };
     readonly result: {
       readonly task_id: string;
@@ -704,7 +708,7 @@ export interface Methods {
         /** its page */
         readonly url?: string | undefined;
         /** closed: a person closed it; abandoned: its task is over without it */
-        readonly state: 'publishing' | 'open' | 'merged' | 'closed' | 'abandoned';
+        readonly state: 'publishing' | 'open' | 'merging' | 'merged' | 'closed' | 'abandoned';
         /** of its head */
         readonly checks?: 'pending' | 'red' | 'green' | 'none' | undefined;
         /** what people with a say decided */

@@ -209,6 +209,13 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
       draft: forge.draft,
       pauseMs: [forge.poll_seconds * 1_000, Math.max(forge.poll_seconds, slowestPoll) * 1_000],
       checksWaitMs: forge.checks_wait_seconds * 1_000,
+      onChecks: forge.on_checks,
+      onComments: forge.on_comments,
+      maxRounds: forge.max_rounds,
+      authors: forge.authors,
+      merge: forge.merge,
+      // A forge does not fast-forward.
+      method: merge.style === 'squash' ? 'squash' : 'merge',
     },
     setup: setupFrom(workspace.setup),
     idleMs: agent.idle_timeout_seconds * 1_000,

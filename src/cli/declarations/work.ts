@@ -122,6 +122,11 @@ export const workCommands: readonly CliCommand[] = [
     flags: {
       draft: { type: 'switch', default: false, describe: 'Open it as a draft' },
       base: { type: 'text', value: 'branch', describe: 'The branch that it goes to' },
+      fix: {
+        type: 'switch',
+        default: false,
+        describe: 'Let another attempt mend what its checks and comments say',
+      },
     },
     common: startsServer,
     examples: [['agent publish bd-a1b2', 'to the repository of the remote origin']],

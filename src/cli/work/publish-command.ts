@@ -43,6 +43,7 @@ export interface PublishArgs {
   readonly task_id: string;
   readonly draft: boolean;
   readonly base: string | undefined;
+  readonly fix: boolean;
 }
 
 /**
@@ -51,10 +52,14 @@ export interface PublishArgs {
  */
 export const publishWork = async (
   context: CommandContext,
-  { task_id, draft, base }: PublishArgs,
+  { task_id, draft, base, fix }: PublishArgs,
 ): Promise<number> => {
   const client = await context.connection.server();
-  const how = { ...(draft ? { draft } : {}), ...(base === undefined ? {} : { base }) };
+  const how = {
+    ...(draft ? { draft } : {}),
+    ...(base === undefined ? {} : { base }),
+    ...(fix ? { fix } : {}),
+  };
   const published = await client.call('publish', { task_id: requireId(task_id), ...how });
   print(context, published);
   return codeOf(published.pull_request);

@@ -1,73 +1,39 @@
 import { assign, type SnapshotFrom, setup } from 'xstate';
 import { declareActor } from '../declare-actor.ts';
 import { messageOf } from '../message-of.ts';
-import type { TaskId } from '../task.ts';
+import {
+  type Asked,
+  type Checks,
+  type GivenFeedback,
+  hasOthersCommits,
+  isFlaky,
+  isOutdated,
+  type MergeAnswer,
+  type Mergeable,
+  mayMerge,
+  noteGreen,
+  noteRed,
+  type Published,
+  type PublishWish,
+  type PullRequestContext,
+  type PullRequestInput,
+  type Review,
+  type Seen,
+  stateKey,
+  type Taken,
+  type Updated,
+  unanswered,
+  wantsAttempt,
+  withTaken,
+} from './pull-request-context.ts';
 
-export type Checks = 'pending' | 'red' | 'green' | 'none';
-export type Review = 'none' | 'changes' | 'approved';
-export type Mergeable = 'yes' | 'behind' | 'conflicting' | 'unknown';
+export type PullRequestEvent =
+  /** A person asks for it, or the end of an attempt. */
+  | ({ readonly type: 'publish'; readonly attempt: number } & PublishWish)
+  /** A person wants an attempt that mends what checks and comments say, whatever the rules are. */
+  | { readonly type: 'fix' };
 
-/** How people asked for it. */
-export interface PublishWish {
-  readonly draft: boolean;
-  /** Null: the branch that the repository names. */
-  readonly base: string | null;
-}
-
-export interface PullRequestInput extends PublishWish {
-  readonly taskId: TaskId;
-  readonly attempt: number;
-}
-
-/** What stands at the forge after a push. */
-export interface Published {
-  readonly number: number;
-  readonly url: string;
-  readonly headSha: string;
-  readonly attempt: number;
-  /** Epoch ms. */
-  readonly at: number;
-}
-
-/** What a look found. */
-export interface Seen {
-  readonly state: 'open' | 'merged' | 'closed' | 'gone';
-  readonly headSha: string;
-  readonly checks: Checks;
-  /** Names of the checks that failed. */
-  readonly red: readonly string[];
-  readonly review: Review;
-  readonly mergeable: Mergeable;
-  readonly mergeCommit?: string;
-  /** Another attempt of its task is complete, or nobody wants its work any more. */
-  readonly task: 'same' | 'newer' | 'unwanted';
-}
-
-/** Why the forge did not do it. A person mends it, or it is tried again, at `retryAt` (epoch ms) or soon. */
-export interface PullRequestProblem {
-  readonly needs: 'person' | 'limit' | 'forge';
-  /** What the forge said, in one word. */
-  readonly fault?: string;
-  readonly message: string;
-  readonly retryAt: number | null;
-}
-
-export interface PullRequestContext extends PullRequestInput {
-  readonly published: Published | null;
-  readonly seen: Seen | null;
-  readonly problem: PullRequestProblem | null;
-  /** How often somebody asked to publish it. */
-  readonly asked: number;
-}
-
-/** A person asks for it, or the end of an attempt. */
-export type PullRequestEvent = {
-  readonly type: 'publish';
-  readonly attempt: number;
-} & PublishWish;
-
-/** What came of a request to the forge. The journal keeps it, so a problem is no error. */
-export type Asked<Result> = { readonly done: Result } | { readonly problem: PullRequestProblem };
+type PublishEvent = Extract<PullRequestEvent, { type: 'publish' }>;
 
 const pullRequestSetup = setup({
   types: {
@@ -77,14 +43,26 @@ const pullRequestSetup = setup({
   },
   actors: {
     publish: declareActor<Asked<Published>, PullRequestContext>('publish'),
+    /** Answers the comments that the attempt got. */
+    reply: declareActor<Asked<readonly Taken[]>, PullRequestContext>('reply'),
     /** Resolves when it is another than it was seen last. */
     watch: declareActor<Asked<Seen>, PullRequestContext>('watch'),
+    /** Brings commits of others on its branch into the work. */
+    takeIn: declareActor<Asked<Published>, PullRequestContext>('takeIn'),
+    /** @returns false where checks cannot be run again */
+    rerun: declareActor<Asked<boolean>, PullRequestContext>('rerun'),
+    /** Gives what checks and comments say to the next attempt; null: the task went on without it. */
+    mend: declareActor<Asked<GivenFeedback>, PullRequestContext>('mend'),
+    update: declareActor<Asked<Updated>, PullRequestContext>('update'),
+    merge: declareActor<Asked<MergeAnswer>, PullRequestContext>('merge'),
     abandon: declareActor<Asked<boolean>, PullRequestContext>('abandon'),
   },
   guards: {
     isProblem: (_, { output }: { output: Asked<unknown> }) => 'problem' in output,
     needsPerson: (_, { output }: { output: Asked<unknown> }) =>
       'problem' in output && output.problem.needs === 'person',
+    isAnswer: (_, { output, answer }: { output: Asked<unknown>; answer: unknown }) =>
+      'done' in output && output.done === answer,
     isState: ({ context }, { state }: { state: Seen['state'] }) => context.seen?.state === state,
     isTask: ({ context }, { task }: { task: Seen['task'] }) => context.seen?.task === task,
     hasChecks: ({ context }, { checks }: { checks: Checks }) =>
@@ -93,21 +71,49 @@ const pullRequestSetup = setup({
       (context.seen?.review ?? 'none') === review,
     isMergeable: ({ context }, { mergeable }: { mergeable: Mergeable }) =>
       (context.seen?.mergeable ?? 'unknown') === mergeable,
+    hasUnanswered: ({ context }) => unanswered(context).length > 0,
+    hasOthersCommits: ({ context }) => hasOthersCommits(context),
+    isFlaky: ({ context }) => !context.fix && isFlaky(context),
+    wantsAttempt: ({ context }) => wantsAttempt(context),
+    isOutdated: ({ context }) => isOutdated(context),
+    mayMerge: ({ context }) => mayMerge(context),
   },
   actions: {
-    takeWish: assign(({ context }, wish: Omit<PullRequestEvent, 'type'>) => ({
+    takeWish: assign(({ context }, wish: Omit<PublishEvent, 'type'>) => ({
       ...wish,
       problem: null,
+      tried: null,
       asked: context.asked + 1,
     })),
+    wantFix: assign({ fix: true }),
+    forgetFix: assign({ fix: false }),
     keepPublished: assign((_, { output }: { output: Asked<Published> }) =>
       'problem' in output
         ? {}
         : { published: output.done, attempt: output.done.attempt, seen: null, problem: null },
     ),
-    keepSeen: assign((_, { output }: { output: Asked<Seen> }) =>
-      'problem' in output ? {} : { seen: output.done, problem: null },
+    keepAnswered: assign((_, { output }: { output: Asked<readonly Taken[]> }) =>
+      'problem' in output ? {} : { taken: output.done },
     ),
+    keepSeen: assign(({ context }, { output }: { output: Asked<Seen> }) =>
+      'problem' in output
+        ? {}
+        : { seen: output.done, problem: null, trees: noteGreen(context, output.done) },
+    ),
+    keepMended: assign(({ context }, { output }: { output: Asked<GivenFeedback> }) => {
+      if ('problem' in output || output.done.mended === null) return { fix: false };
+      const { taken, red } = output.done.mended;
+      return {
+        round: context.round + 1,
+        taken: withTaken(context, taken),
+        trees: noteRed(context, red),
+        fix: false,
+      };
+    }),
+    noteRerun: assign(({ context }) => ({ trees: noteRed(context, context.seen?.red ?? []) })),
+    countRound: assign(({ context }) => ({ round: context.round + 1 })),
+    noteTried: assign(({ context }) => ({ tried: stateKey(context) })),
+    lookAgain: assign({ seen: null }),
     keepProblem: assign((_, { output }: { output: Asked<unknown> }) =>
       'problem' in output ? { problem: output.problem } : {},
     ),
@@ -124,6 +130,14 @@ const outputOf = <Output>({ event }: { readonly event: { readonly output: Output
 const isProblem = { type: 'isProblem', params: outputOf<Asked<unknown>> } as const;
 const needsPerson = { type: 'needsPerson', params: outputOf<Asked<unknown>> } as const;
 const keepProblem = { type: 'keepProblem', params: outputOf<Asked<unknown>> } as const;
+const isAnswer = (answer: MergeAnswer | Updated | boolean) =>
+  ({
+    type: 'isAnswer',
+    params: ({ event }: { readonly event: { readonly output: Asked<unknown> } }) => ({
+      output: event.output,
+      answer,
+    }),
+  }) as const;
 /** It is asked again, after a pause. */
 const again = <Target extends string>(target: Target) => ({ target, reenter: true }) as const;
 const onError = <Target extends string>(target: Target) =>
@@ -154,6 +168,8 @@ const mergeableTo = (...all: readonly Mergeable[]) =>
   }));
 const toState = (state: Seen['state']) => ({ type: 'isState', params: { state } }) as const;
 const toTask = (task: Seen['task']) => ({ type: 'isTask', params: { task } }) as const;
+const keepSeen = { type: 'keepSeen', params: outputOf<Asked<Seen>> } as const;
+const keepPublished = { type: 'keepPublished', params: outputOf<Asked<Published>> } as const;
 const watching = {
   meta: { says: 'asks the forge how it stands, less often while nothing moves' },
   invoke: {
@@ -162,7 +178,7 @@ const watching = {
     input: wholeContext,
     onDone: [
       { guard: isProblem, ...again('watching'), actions: keepProblem },
-      { ...again('watching'), actions: { type: 'keepSeen', params: outputOf<Asked<Seen>> } },
+      { ...again('watching'), actions: keepSeen },
     ],
     onError: onError('watching'),
   },
@@ -170,11 +186,23 @@ const watching = {
 
 /**
  * The pull request of a task at the forge: its branch is pushed, then its checks, its reviews and its
- * end are followed. A person merges or closes it there.
+ * end are followed. What checks and comments say begins the next attempt of its task. A person merges
+ * or closes it there, or the server merges it by the rules.
  */
 export const pullRequestMachine = pullRequestSetup.createMachine({
   id: 'pullRequest',
-  context: ({ input }) => ({ ...input, published: null, seen: null, problem: null, asked: 1 }),
+  context: ({ input }) => ({
+    ...input,
+    published: null,
+    seen: null,
+    problem: null,
+    asked: 1,
+    round: 0,
+    taken: [],
+    trees: [],
+    fix: false,
+    tried: null,
+  }),
   initial: 'publishing',
   on: {
     publish: {
@@ -195,12 +223,30 @@ export const pullRequestMachine = pullRequestSetup.createMachine({
             onDone: [
               { guard: needsPerson, target: 'refused', actions: keepProblem },
               { guard: isProblem, ...again('pushing'), actions: keepProblem },
-              {
-                target: '#pullRequest.open',
-                actions: { type: 'keepPublished', params: outputOf<Asked<Published>> },
-              },
+              { target: 'pushed', actions: keepPublished },
             ],
             onError: onError('pushing'),
+          },
+        },
+        pushed: {
+          always: [{ guard: 'hasUnanswered', target: 'replying' }, { target: '#pullRequest.open' }],
+        },
+        replying: {
+          meta: { says: 'answers each comment that the attempt got, once' },
+          invoke: {
+            id: 'reply',
+            src: 'reply',
+            input: wholeContext,
+            onDone: [
+              // Who may not answer may still go on.
+              { guard: needsPerson, target: '#pullRequest.open', actions: keepProblem },
+              { guard: isProblem, ...again('replying'), actions: keepProblem },
+              {
+                target: '#pullRequest.open',
+                actions: { type: 'keepAnswered', params: outputOf<Asked<readonly Taken[]>> },
+              },
+            ],
+            onError: onError('replying'),
           },
         },
         refused: { meta: { says: 'waits for a person, who mends it and publishes again' } },
@@ -243,7 +289,124 @@ export const pullRequestMachine = pullRequestSetup.createMachine({
             conflicting: { always: mergeableTo('unknown', 'yes', 'behind') },
           },
         },
-        forge: { initial: 'watching', states: { watching } },
+        forge: {
+          initial: 'watching',
+          states: {
+            watching: {
+              ...watching,
+              on: { fix: { target: 'deciding', actions: 'wantFix' } },
+              invoke: {
+                ...watching.invoke,
+                onDone: [
+                  { guard: isProblem, ...again('watching'), actions: keepProblem },
+                  { target: 'deciding', actions: keepSeen },
+                ],
+              },
+            },
+            deciding: {
+              meta: { says: 'decides what follows from what was seen' },
+              always: [
+                { guard: 'hasOthersCommits', target: 'takingIn' },
+                { guard: 'isFlaky', target: 'rerunning' },
+                { guard: 'wantsAttempt', target: 'mending' },
+                { guard: 'isOutdated', target: 'updating' },
+                { guard: 'mayMerge', target: '#pullRequest.merging' },
+                { target: 'watching', actions: 'forgetFix' },
+              ],
+            },
+            takingIn: {
+              meta: { says: 'brings commits of others on its branch into the work' },
+              invoke: {
+                id: 'takeIn',
+                src: 'takeIn',
+                input: wholeContext,
+                onDone: [
+                  { guard: needsPerson, target: 'watching', actions: keepProblem },
+                  { guard: isProblem, ...again('takingIn'), actions: keepProblem },
+                  { target: 'watching', actions: keepPublished },
+                ],
+                onError: onError('takingIn'),
+              },
+            },
+            rerunning: {
+              meta: { says: 'runs failed checks again, which passed on the same tree before' },
+              invoke: {
+                id: 'rerun',
+                src: 'rerun',
+                input: wholeContext,
+                onDone: [
+                  { guard: isAnswer(true), target: 'watching', actions: 'noteRerun' },
+                  { guard: needsPerson, target: 'watching', actions: ['noteRerun', keepProblem] },
+                  { guard: isProblem, ...again('rerunning'), actions: keepProblem },
+                  { target: 'mending' },
+                ],
+                onError: onError('rerunning'),
+              },
+            },
+            mending: {
+              meta: { says: 'gives what checks and comments say to the next attempt of its task' },
+              invoke: {
+                id: 'mend',
+                src: 'mend',
+                input: wholeContext,
+                onDone: [
+                  { guard: needsPerson, target: 'watching', actions: [keepProblem, 'forgetFix'] },
+                  { guard: isProblem, ...again('mending'), actions: keepProblem },
+                  {
+                    target: 'watching',
+                    actions: { type: 'keepMended', params: outputOf<Asked<GivenFeedback>> },
+                  },
+                ],
+                onError: onError('mending'),
+              },
+            },
+            updating: {
+              meta: { says: 'brings what is new on its base into the work, and tests it' },
+              invoke: {
+                id: 'update',
+                src: 'update',
+                input: wholeContext,
+                onDone: [
+                  {
+                    guard: isAnswer('updated'),
+                    target: '#pullRequest.publishing',
+                    actions: 'noteTried',
+                  },
+                  {
+                    guard: isAnswer('sent_back'),
+                    target: 'watching',
+                    actions: ['noteTried', 'countRound'],
+                  },
+                  { guard: needsPerson, target: 'watching', actions: ['noteTried', keepProblem] },
+                  { guard: isProblem, ...again('updating'), actions: keepProblem },
+                  { target: 'watching', actions: 'noteTried' },
+                ],
+                onError: onError('updating'),
+              },
+            },
+          },
+        },
+      },
+    },
+    merging: {
+      meta: { says: 'tests it on its base, then merges the commit that was seen' },
+      invoke: {
+        id: 'merge',
+        src: 'merge',
+        input: wholeContext,
+        onDone: [
+          { guard: isAnswer('updated'), target: 'publishing', actions: 'noteTried' },
+          { guard: needsPerson, target: 'open', actions: ['noteTried', keepProblem] },
+          { guard: isProblem, ...again('merging'), actions: keepProblem },
+          { guard: isAnswer('moved'), target: 'open', actions: 'lookAgain' },
+          {
+            guard: isAnswer('sent_back'),
+            target: 'open',
+            actions: ['noteTried', 'countRound', 'lookAgain'],
+          },
+          { target: 'open', actions: ['noteTried', 'lookAgain'] },
+        ],
+        onError: onError('merging'),
       },
     },
     closed: {
@@ -270,7 +433,7 @@ export const pullRequestMachine = pullRequestSetup.createMachine({
         onError: onError('abandoning'),
       },
     },
-    merged: { type: 'final', meta: { says: 'a person merged it at the forge' } },
+    merged: { type: 'final', meta: { says: 'its work is on its base' } },
     abandoned: { type: 'final', meta: { says: 'nobody wants it any more' } },
   },
 });

@@ -1,7 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { openGitHub } from '../../support/forge/github.ts';
-import { gitIn } from '../../support/git.ts';
-import { openGitProject } from '../../support/git-project.ts';
+import { openForgeProject } from '../../support/forge/project.ts';
 
 const scripts = ['Add a page', 'Add a door'].map((title) => ({
   title,
@@ -11,35 +9,13 @@ const scripts = ['Add a page', 'Add a door'].map((title) => ({
   ],
 }));
 
-/** A project whose remote is at a forge, and a server with its token. */
-const open = async (forge: object = {}, given: Readonly<Record<string, string>> = {}) => {
-  const project = openGitProject(scripts, { mode: 'worktree' }, { ownServer: true });
-  const github = await openGitHub(project.root);
-  gitIn(project.root, 'remote', 'add', 'origin', github.remote);
-  const settings = { api_url: github.apiUrl, poll_seconds: 1, checks_wait_seconds: 1, ...forge };
-  for (const [key, value] of Object.entries(settings))
-    await project.agent('config', 'set', `forge.${key}`, JSON.stringify(value));
-  const env = { GITHUB_TOKEN: github.token, ...given };
-  const start = () => project.agentWith(env, 'server', 'start');
-  await start();
-  const complete = async (title: string): Promise<string> => {
-    const id = (await project.agent('create', title)).out.trim();
-    await project.agent('engineer', id);
-    return id;
-  };
-  const pr = async (id: string) => JSON.parse((await project.agent('pr', id, '--json')).out);
-  const untilPr = (id: string, expected: object) =>
-    vi.waitFor(async () => expect((await pr(id)).pull_request).toMatchObject(expected), {
-      timeout: 60_000,
-      interval: 300,
-    });
-  return { ...project, github, start, complete, untilPr };
-};
+const open = (forge: object = {}, given: Readonly<Record<string, string>> = {}) =>
+  openForgeProject(scripts, forge, given);
 
 test('work is published, followed through its checks and reviews, and ends when a person merges it', {
   tags: ['slow'],
 }, async () => {
-  const { agent, github, complete, untilPr } = await open();
+  const { agent, github, complete, untilPr } = await open({ on_checks: 'ask' });
   const id = await complete('Add a page');
 
   const published = await agent('publish', id);

@@ -21,6 +21,8 @@ const invalid = (resource: string, field: string, code: string, message?: string
   status: 422,
   body: { message: 'Validation Failed', errors: [{ resource, field, code, message }] },
 });
+/** Of what nobody spoke about. */
+const firstTime = '2026-10-31T00:00:00Z';
 export const notFound: Answer = { status: 404, body: { message: 'Not Found' } };
 const lacks = (right: string): Answer => ({
   status: 403,
@@ -60,6 +62,7 @@ const listed = (state: State, api: string, pull: Pull) => ({
   ...{ state: pull.state, draft: pull.draft },
   merged_at: pull.merged === null ? null : '2026-11-02T00:00:00Z',
   merge_commit_sha: pull.merged ?? 'f'.repeat(40),
+  updated_at: state.said.findLast((each) => each.number === pull.number)?.at ?? firstTime,
   head: { ref: pull.head, sha: headOf(state, pull) },
   base: { ref: pull.base },
 });
@@ -332,6 +335,17 @@ export const routes: readonly (readonly [string, string, (asked: Asked) => Answe
       ),
   ],
   ['POST', 'issues/(\\d+)/comments', (asked) => say(asked, { kind: 'plain' })],
+  [
+    'PATCH',
+    'issues/comments/(\\d+)',
+    (asked) => {
+      const found = asked.state.said.find(({ id }) => String(id) === asked.found[0]);
+      if (found === undefined) return notFound;
+      if (found.user !== us) return lacks('issues=write');
+      found.text = String(asked.body['body']);
+      return { body: comment(asked.state, found) };
+    },
+  ],
   ['GET', 'issues', issuesWith],
   [
     'GET',
@@ -403,6 +417,17 @@ export const routes: readonly (readonly [string, string, (asked: Asked) => Answe
     (asked) => {
       const run = runOf(asked);
       return run === undefined ? notFound : { body: { name: run.name, steps: run.steps } };
+    },
+  ],
+  [
+    'POST',
+    'actions/jobs/(\\d+)/rerun',
+    (asked) => {
+      const run = runOf(asked);
+      if (run === undefined || run.app !== 'github-actions') return notFound;
+      const id = asked.state.nextId();
+      asked.state.runs.push({ ...run, id, status: 'in_progress', conclusion: null });
+      return { status: 201, body: {} };
     },
   ],
   [

@@ -76,6 +76,14 @@ export interface PublishSettings {
   readonly pauseMs: readonly [number, number];
   /** A head without checks has none after so long. */
   readonly checksWaitMs: number;
+  readonly onChecks: 'fix' | 'ask' | 'ignore';
+  readonly onComments: 'fix' | 'ask';
+  /** Attempts that checks and comments may ask for. */
+  readonly maxRounds: number;
+  /** Logins whose comments count, beside those who may push. */
+  readonly authors: readonly string[];
+  readonly merge: 'never' | 'when_green' | 'queue';
+  readonly method: 'squash' | 'merge';
 }
 
 export interface Settings {

@@ -9,7 +9,7 @@ import type { Store, StoreError } from '../../store/port.ts';
 import type { ServerCallOptions, ServerCalls } from '../../store/postgres/server-calls.ts';
 import type { Tracker } from '../../tracker/port.ts';
 import type { Workspace } from '../../workspace/port.ts';
-import type { FindForge } from '../publishing/pull-requests.ts';
+import type { FindForge } from '../publishing/forge-place.ts';
 import type { SharedLease } from '../servers/lease.ts';
 import type { ServerNotices } from '../slots/share-slots.ts';
 import type { Settings } from './settings.ts';

@@ -1,5 +1,6 @@
 import { ServiceError } from '../../../machines/errors.ts';
 import type { MergeConflict } from '../../../machines/merge-queue/merge-queue-context.ts';
+import type { Onto } from '../../../machines/review.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import { entry } from '../../journal/event-types.ts';
 import type { TaskView } from '../../journal/task-view.ts';
@@ -32,10 +33,10 @@ export interface UpdatedTask {
 
 export interface TaskUpdates {
   /**
-   * Brings the project's branch into the work of a task that is at rest. They reject with
-   * `ServiceError` only. @throws task_not_found, event_not_allowed
+   * Brings the project's branch, or one of a forge, into the work of a task that is at rest. They
+   * reject with `ServiceError` only. @throws task_not_found, event_not_allowed
    */
-  update(taskId: string, signal?: AbortSignal): Promise<UpdatedTask>;
+  update(taskId: string, signal?: AbortSignal, onto?: Onto): Promise<UpdatedTask>;
 }
 
 /** The updates that are tested now: shown as tests of the queue are, and ended as those. */
@@ -131,9 +132,10 @@ export const createUpdate = (ports: UpdatePorts): TaskUpdates['update'] => {
     { task_id, attempt }: TaskView,
     trouble: Trouble,
     message: string,
+    onto: Onto | undefined,
   ): Promise<UpdatedTask> => {
     const request: ReviewRequest = { verdict: 'request_changes', attempt, comments: [] };
-    await review(task_id, { ...request, rework: reworkOf(trouble, 0) });
+    await review(task_id, { ...request, rework: { ...reworkOf(trouble, 0), onto } });
     const paths = trouble.files.length === 0 ? {} : { paths: trouble.files };
     return { task_id, attempt: attempt + 1, status: 'sent_back', message, ...paths };
   };
@@ -144,6 +146,7 @@ export const createUpdate = (ports: UpdatePorts): TaskUpdates['update'] => {
     taskId: TaskId,
     found: Exclude<Updated, MergeConflict>,
     signal: AbortSignal,
+    onto: Onto | undefined,
   ): Promise<UpdatedTask> => {
     const { attempt } = task;
     const { into, commit } = found;
@@ -161,7 +164,7 @@ export const createUpdate = (ports: UpdatePorts): TaskUpdates['update'] => {
       if (hangs === true) return refuse(why);
       if (proven.unblamed === true)
         return refuse(`${into} itself does not pass, without this work: ${why}`);
-      return sendBack(task, { ...proven, files: [] }, `with ${into}: ${why}`);
+      return sendBack(task, { ...proven, files: [] }, `with ${into}: ${why}`, onto);
     }
     const why = await workspace.keepUpdate(taskId, attempt, found);
     if (why !== null) return refuse(why);
@@ -173,34 +176,38 @@ export const createUpdate = (ports: UpdatePorts): TaskUpdates['update'] => {
     return { task_id: taskId, attempt, status, commit, tested: proven.commands ?? [] };
   };
 
-  const updateOne = async (given: string, signal: AbortSignal): Promise<UpdatedTask> => {
+  const updateOne = async (
+    given: string,
+    signal: AbortSignal,
+    onto: Onto | undefined,
+  ): Promise<UpdatedTask> => {
     const task = await status(given);
     const { attempt } = task;
     const taskId = requireUpdatable(task);
-    const found = await workspace.update(taskId, attempt, signal);
+    const found = await workspace.update(taskId, attempt, signal, onto);
     const again = task.status === 'complete' ? 'reopen' : 'retry';
     if (found === null) throw notAllowed(taskId, 'without work', [again]);
     if (found.status !== 'conflict' && task.status === 'complete')
-      return test(task, taskId, found, signal);
+      return test(task, taskId, found, signal, onto);
     const isMade = (file: string): boolean => Object.hasOwn(landing().regenerate, file);
     const areMade =
       found.status === 'conflict' && found.files.length > 0 && found.files.every(isMade);
     // An attempt of an agent would cost and do no more than a merge, unless that was refused.
-    if (areMade && task.work?.merge?.state !== 'refused') {
+    if (areMade && onto === undefined && task.work?.merge?.state !== 'refused') {
       const message = `only files of merge.regenerate conflict, which a merge makes anew: agent merge ${taskId}`;
       return { task_id: taskId, attempt, status: 'refused', message, paths: found.files };
     }
     const why = found.status === 'conflict' ? found.why : `attempt ${attempt} is ${task.status}`;
-    if (found.status !== 'conflict') return sendBack(task, { why, files: [] }, why);
+    if (found.status !== 'conflict') return sendBack(task, { why, files: [] }, why, onto);
     return found.same_lines === true
-      ? sendBack(task, found, why)
+      ? sendBack(task, found, why, onto)
       : { task_id: taskId, attempt, status: 'refused', message: why };
   };
 
   const inTurn = createSerialQueues();
-  return (given, signal = neverAborted) =>
+  return (given, signal = neverAborted, onto) =>
     inTurn(given, async () => {
       signal.throwIfAborted();
-      return noteRefusal(ports, await updateOne(given, signal));
+      return noteRefusal(ports, await updateOne(given, signal, onto));
     });
 };

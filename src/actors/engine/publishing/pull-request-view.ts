@@ -1,8 +1,10 @@
 import { plural, someOf } from '../../../machines/plural.ts';
-import type {
-  PullRequestContext,
-  Seen,
-} from '../../../machines/pull-request/pull-request-machine.ts';
+import {
+  failsAgain,
+  type PullRequestContext,
+  type Seen,
+  wantsAttempt,
+} from '../../../machines/pull-request/pull-request-context.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import { hostedKey } from '../../journal/replay/replay-hosted.ts';
 import { readEach, readSnapshot } from '../../journal/snapshots.ts';
@@ -17,30 +19,44 @@ const stateOf = (value: unknown): PullRequestView['state'] => {
   return top === 'abandoning' ? 'abandoned' : (top as PullRequestView['state']);
 };
 
-/** For one that is open. */
-const waitsOf = ({
-  red,
-  checks,
-  review,
-  mergeable,
-}: Seen): Pick<PullRequestView, 'waits_for' | 'reason'> => {
-  if (mergeable === 'conflicting')
-    return { waits_for: 'person', reason: 'it conflicts with the branch that it goes to' };
-  if (checks === 'red')
-    return {
-      waits_for: 'person',
-      reason: `${plural(red.length, 'check')} failed: ${someOf(red, 3)}`,
-    };
-  if (review === 'changes') return { waits_for: 'person', reason: 'a review asks for changes' };
-  if (checks === 'pending') return { waits_for: 'checks', reason: 'its checks are not over' };
-  if (review === 'none') return { waits_for: 'review', reason: 'nobody has approved it yet' };
-  return { waits_for: 'person', reason: 'a person merges it at the forge' };
+type Waits = Pick<PullRequestView, 'waits_for' | 'reason'>;
+const person = (reason: string): Waits => ({ waits_for: 'person', reason });
+
+/** Checks that failed, or comments, where no attempt mends them by itself. */
+const unmended = (context: PullRequestContext, seen: Seen): Waits | null => {
+  const { round, fix } = context;
+  const failed = `${plural(seen.red.length, 'check')} failed: ${someOf(seen.red, 3)}`;
+  const asked = plural(seen.said.length, 'comment');
+  const isRed = seen.checks === 'red';
+  if (fix || wantsAttempt(context)) return null;
+  if (isRed && failsAgain(context)) return person(`${failed}, as before on the same files`);
+  const spent = round >= seen.rules.maxRounds ? `, after ${plural(round, 'attempt')} for it` : '';
+  if (isRed && (seen.areOver || spent !== '') && seen.rules.onChecks !== 'ignore')
+    return person(`${failed}${spent}`);
+  return seen.said.length > 0 ? person(`${asked} without an answer${spent}`) : null;
 };
 
-export const viewOfPullRequest = (
-  value: unknown,
-  { published, seen, problem }: PullRequestContext,
-): PullRequestView => {
+/** For one that is open. */
+const waitsOf = (context: PullRequestContext, seen: Seen): Waits => {
+  const { task, mergeable, checks, review, draft, rules } = seen;
+  if (task === 'busy') return { waits_for: 'checks', reason: 'another attempt is at work' };
+  if (task === 'failed') return person('its last attempt failed');
+  const mends = unmended(context, seen);
+  if (mends !== null) return mends;
+  if (mergeable === 'conflicting') return person('it conflicts with the branch that it goes to');
+  if (checks === 'red' && rules.onChecks !== 'ignore')
+    return { waits_for: 'checks', reason: `failed: ${someOf(seen.red, 3)}; others are not over` };
+  if (review === 'changes') return { waits_for: 'review', reason: 'a review asks for changes' };
+  if (checks === 'pending') return { waits_for: 'checks', reason: 'its checks are not over' };
+  if (draft) return person('it is a draft');
+  if (context.tried !== null && rules.merge === 'queue')
+    return { waits_for: 'forge', reason: 'the forge merges it when its rules allow' };
+  if (review === 'none') return { waits_for: 'review', reason: 'nobody has approved it yet' };
+  return person('a person merges it at the forge');
+};
+
+export const viewOfPullRequest = (value: unknown, context: PullRequestContext): PullRequestView => {
+  const { published, seen, problem, round } = context;
   const state = stateOf(value);
   const waits =
     problem !== null
@@ -49,10 +65,10 @@ export const viewOfPullRequest = (
           ...(problem.fault === undefined ? {} : { fault: problem.fault }),
           reason: problem.message,
         }
-      : state === 'publishing'
+      : state === 'publishing' || state === 'merging'
         ? ({ waits_for: 'forge' } as const)
         : state === 'open' && seen !== null
-          ? waitsOf(seen)
+          ? waitsOf(context, seen)
           : {};
   return {
     ...(published === null ? {} : { number: published.number, url: published.url }),
@@ -60,7 +76,7 @@ export const viewOfPullRequest = (
     ...(seen === null
       ? {}
       : { checks: seen.checks, review: seen.review, mergeable: seen.mergeable }),
-    round: 0,
+    round,
     ...(published === null ? {} : { head_sha: seen?.headSha ?? published.headSha }),
     ...waits,
   };

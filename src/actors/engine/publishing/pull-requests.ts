@@ -1,54 +1,40 @@
-import { setTimeout } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { fromPromise } from 'xstate';
-import { isServiceError, ServiceError } from '../../../machines/errors.ts';
-import { messageOf } from '../../../machines/message-of.ts';
+import { ServiceError } from '../../../machines/errors.ts';
 import { plural } from '../../../machines/plural.ts';
+import type {
+  Published,
+  PublishWish,
+  PullRequestContext,
+  PullRequestInput,
+} from '../../../machines/pull-request/pull-request-context.ts';
 import {
-  type Asked,
-  type Checks,
-  type Published,
-  type PublishWish,
-  type PullRequestContext,
   type PullRequestEvent,
-  type PullRequestInput,
-  type PullRequestProblem,
   type PullRequestSnapshot,
   pullRequestMachine,
-  type Seen,
 } from '../../../machines/pull-request/pull-request-machine.ts';
 import type { TaskId } from '../../../machines/task.ts';
-import {
-  type Forge,
-  ForgeError,
-  type ForgeFault,
-  type PullRequestStatus,
-} from '../../forge/port.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { PullRequestView, TaskView } from '../../journal/task-view.ts';
 import type { Store } from '../../store/port.ts';
 import type { Workspace } from '../../workspace/port.ts';
 import type { PublishSettings } from '../attempts/settings.ts';
 import { createHost, type Host, type HostPorts } from '../hosting/host.ts';
+import type { TaskUpdates } from '../merging/update-task.ts';
 import { requireId } from '../queries/task-id.ts';
+import type { TaskReviews } from '../service/review-task.ts';
+import { createMend, createReply, createRerun } from './feedback.ts';
+import type { FindForge } from './forge-place.ts';
+import { branchOf, createMerge, createTakeIn, createUpdateToBase } from './landing.ts';
+import { createLook, type KnownPullRequests } from './look.ts';
 import { pullRequestId, viewOfPullRequest } from './pull-request-view.ts';
-
-/** A forge, with what a push to it needs. */
-export interface ForgePlace {
-  readonly forge: Forge;
-  /** The address that is pushed to. */
-  readonly url: string;
-  /** Null: the address needs none of ours. */
-  readonly token: string | null;
-}
-
-/** Rejects with `PullRequestError` when there is no forge, or no token for it. */
-export type FindForge = (signal: AbortSignal) => Promise<ForgePlace>;
+import { createPauses, createUntilNews, forPerson } from './until-news.ts';
 
 export interface PublishRequest {
   readonly taskId: string;
   readonly draft?: boolean | undefined;
   readonly base?: string | undefined;
+  /** Another attempt gets what checks and comments say, whatever the rules are. */
+  readonly fix?: boolean | undefined;
 }
 
 export type TaskPullRequest = { readonly task_id: TaskId; readonly attempt: number } & {
@@ -78,101 +64,16 @@ export interface PullRequests
 export interface PullRequestPorts extends HostPorts {
   readonly journal: HostPorts['journal'] & Pick<Journal, 'onOwnCommit'>;
   readonly store: Pick<Store, 'actor' | 'openHosted'>;
-  readonly workspace: Pick<Workspace, 'push'>;
+  readonly workspace: Pick<Workspace, 'push' | 'fetch' | 'takeIn'>;
   readonly status: (taskId: string) => Promise<TaskView>;
+  readonly review: TaskReviews['review'];
+  readonly update: TaskUpdates['update'];
   readonly settings: () => PublishSettings;
   readonly place: FindForge;
 }
 
-/** A problem that somebody can mend, or the forge itself. Thrown here, and told as a result. */
-export class PullRequestError extends Error {
-  readonly problem: PullRequestProblem;
-  constructor(problem: PullRequestProblem) {
-    super(problem.message);
-    this.problem = problem;
-  }
-}
-
-const forPerson = (message: string, fault: ForgeFault = 'refused') =>
-  new PullRequestError({ needs: 'person', fault, message, retryAt: null });
-
-/** Says who can mend it. */
-const problemIn = (error: unknown): PullRequestProblem => {
-  if (error instanceof PullRequestError) return error.problem;
-  if (!(error instanceof ForgeError))
-    return { needs: 'forge', message: messageOf(error), retryAt: null };
-  const { fault, message, retryAt } = error;
-  const needs = fault === 'limit' ? 'limit' : fault === 'away' ? 'forge' : 'person';
-  return { needs, fault, message, retryAt };
-};
-
-const checksOf = (
-  { checks }: PullRequestStatus,
-  published: Published,
-  now: number,
-  waitMs: number,
-): Checks => {
-  const has = (state: 'red' | 'pending' | 'green'): boolean =>
-    checks.some((check) => check.state === state);
-  if (has('red')) return 'red';
-  if (has('pending')) return 'pending';
-  if (has('green')) return 'green';
-  return now - published.at < waitMs ? 'pending' : 'none';
-};
-
-/** The task, beside the attempt that was pushed. */
-const taskOf = async (
-  status: PullRequestPorts['status'],
-  taskId: TaskId,
-  { attempt }: Published,
-): Promise<Seen['task']> => {
-  const task = await status(taskId).catch((error: unknown) => {
-    if (isServiceError(error) && error.code === 'task_not_found') return null;
-    throw error;
-  });
-  if (task === null || task.status === 'cancelled') return 'unwanted';
-  if (task.attempt === attempt && task.work?.discarded_at !== undefined) return 'unwanted';
-  return task.status === 'complete' && task.attempt > attempt ? 'newer' : 'same';
-};
-
-/** Failed checks that are kept by name. */
-const redAtMost = 100;
-
 /** A closed pull request is looked at so long: a person may open it again. */
 const closedForMs = 7 * 24 * 3_600_000;
-
-/**
- * Does something until it gives a result, with pauses that grow, or a problem that a person mends, or
- * that is another one than before: the journal grows only when something changes.
- */
-const createUntilNews =
-  ({ settings, now }: Pick<PullRequestPorts, 'settings' | 'now'>) =>
-  <Output>(
-    doOnce: (context: PullRequestContext, signal: AbortSignal) => Promise<Output | null>,
-    waitsFirst = ({ problem }: PullRequestContext): boolean => problem !== null,
-  ) =>
-    fromPromise<Asked<Output>, PullRequestContext>(async ({ input, signal }) => {
-      let [pauseMs, longestMs] = settings().pauseMs;
-      let last = input.problem;
-      for (let waits = waitsFirst(input); ; waits = true) {
-        if (waits) {
-          const ms = Math.max(pauseMs, (last?.retryAt ?? 0) - now());
-          await setTimeout(ms, undefined, { signal, ref: false });
-          pauseMs = Math.min(pauseMs * 2, longestMs);
-        }
-        try {
-          const news = await doOnce(input, signal);
-          if (news !== null) return { done: news };
-          last = null;
-        } catch (error) {
-          signal.throwIfAborted();
-          last = problemIn(error);
-          const { needs, message } = last;
-          const isNew = needs !== input.problem?.needs || message !== input.problem.message;
-          if (isNew || needs === 'person') return { problem: last };
-        }
-      }
-    });
 
 const titleAtMost = 200;
 const bodyAtMost = 20_000;
@@ -203,18 +104,22 @@ const describeWork = (
   };
 };
 
-const createPublish =
-  ({ workspace, status, place, now }: PullRequestPorts) =>
-  async (
-    { taskId, attempt: wanted, draft, base, published }: PullRequestContext,
-    signal: AbortSignal,
-  ): Promise<Published> => {
+const createPublish = ({ workspace, status, place, now }: PullRequestPorts) => {
+  const takeIn = createTakeIn({ place, workspace });
+  return async (context: PullRequestContext, signal: AbortSignal): Promise<Published> => {
+    const { taskId, attempt: wanted, draft, base, published } = context;
     const task = await status(taskId);
     const attempt = task.status === 'complete' ? task.attempt : wanted;
     const { forge, url, token } = await place(signal);
-    const branch = `agent/${taskId}/pr`;
-    const seen = published?.headSha ?? null;
-    const pushed = await workspace.push(taskId, attempt, { url, branch, seen, token }, signal);
+    const branch = branchOf(context);
+    let seen = published?.headSha ?? null;
+    const push = () => workspace.push(taskId, attempt, { url, branch, seen, token }, signal);
+    let pushed = await push();
+    if (pushed?.status === 'moved' && published !== null) {
+      await takeIn(context, attempt, signal);
+      seen = pushed.commit;
+      pushed = await push();
+    }
     if (pushed === null) throw forPerson(`attempt ${attempt} changed nothing that could be pushed`);
     if (pushed.status === 'refused')
       throw forPerson(pushed.why, pushed.lacksRight ? 'right' : 'refused');
@@ -225,64 +130,46 @@ const createPublish =
     const onto = base ?? (await forge.defaultBranch(signal));
     const wish = { head: branch, base: onto, draft, ...describeWork(task, attempt) };
     const { number, url: page } = await forge.publish(wish, signal);
-    return { number, url: page, headSha: pushed.commit, attempt, at: now() };
+    const { commit: headSha, tree } = pushed;
+    return { number, url: page, headSha, tree, attempt, at: now() };
   };
-
-const createLook =
-  ({ status, settings, place, now }: PullRequestPorts) =>
-  async (
-    taskId: TaskId,
-    published: Published,
-    known: PullRequestStatus | null,
-    signal: AbortSignal,
-  ): Promise<{ readonly seen: Seen; readonly found: PullRequestStatus | null }> => {
-    const { forge } = await place(signal);
-    const task = await taskOf(status, taskId, published);
-    const found = await forge.status(published.number, known, signal);
-    if (found === null) {
-      const none = { checks: 'none', red: [], review: 'none', mergeable: 'unknown' } as const;
-      return { found, seen: { state: 'gone', headSha: published.headSha, ...none, task } };
-    }
-    const { state, headSha, checks, review, mergeable, mergeCommit } = found;
-    return {
-      found,
-      seen: {
-        state,
-        headSha,
-        review,
-        mergeable,
-        task,
-        checks: checksOf(found, published, now(), settings().checksWaitMs),
-        red: checks
-          .flatMap((check) => (check.state === 'red' ? [check.name] : []))
-          .slice(0, redAtMost),
-        ...(mergeCommit === undefined ? {} : { mergeCommit }),
-      },
-    };
-  };
+};
 
 const providePullRequestActors = (
   ports: PullRequestPorts,
-  /** The last answers of the forge, for conditional requests. */
-  known: Map<TaskId, PullRequestStatus>,
+  known: KnownPullRequests,
+  pauses: ReturnType<typeof createPauses>,
 ): typeof pullRequestMachine => {
-  const { place, now } = ports;
-  const untilNews = createUntilNews(ports);
-  const look = createLook(ports);
+  const { place, settings, now } = ports;
+  const untilNews = createUntilNews(now, () => settings().pauseMs, pauses);
+  const look = createLook(ports, known);
+  const takeIn = createTakeIn(ports);
+  const landing = { ...ports, method: () => settings().method };
+  const feedback = { ...ports, authors: () => settings().authors };
   return pullRequestMachine.provide({
     actors: {
       publish: untilNews(createPublish(ports)),
+      reply: untilNews(createReply(feedback)),
       watch: untilNews(
-        async ({ taskId, published, seen: before }, signal) => {
+        async (context, signal) => {
+          const { published, seen: before } = context;
           if (published === null) throw new Error('it is published before it is looked at');
-          const { seen, found } = await look(taskId, published, known.get(taskId) ?? null, signal);
-          if (found !== null) known.set(taskId, found);
+          const seen = await look(context, published, signal);
           if (!isDeepStrictEqual(seen, before)) return seen;
           const isOld = seen.state === 'closed' && now() - published.at > closedForMs;
           return isOld ? { ...seen, state: 'gone' } : null;
         },
         ({ seen, problem }) => seen !== null || problem !== null,
       ),
+      takeIn: untilNews(async (context, signal) => {
+        const { published } = context;
+        if (published === null) throw new Error('it is published before it is looked at');
+        return { ...published, ...(await takeIn(context, published.attempt, signal)) };
+      }),
+      rerun: untilNews(createRerun(ports)),
+      mend: untilNews(createMend(feedback)),
+      update: untilNews(createUpdateToBase(landing)),
+      merge: untilNews(createMerge(landing)),
       abandon: untilNews(async ({ published }, signal) => {
         if (published !== null) await (await place(signal)).forge.close(published.number, signal);
         return true;
@@ -308,12 +195,16 @@ export const nowhere: FindForge = async () => {
   throw forPerson('this server has no forge: set forge.repository and forge.remote');
 };
 
+/** After these it is looked at again at once. */
+const endsAttempt: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
+
 export const createPullRequests = (ports: PullRequestPorts): PullRequests => {
   const { store, status, settings } = ports;
-  const known = new Map<TaskId, PullRequestStatus>();
+  const known: KnownPullRequests = new Map();
+  const pauses = createPauses();
   const chart = {
     kind: 'pullRequest',
-    machine: providePullRequestActors(ports, known),
+    machine: providePullRequestActors(ports, known, pauses),
     idOf: ({ taskId }: PullRequestContext) => pullRequestId(taskId),
     shown: (snapshot: PullRequestSnapshot) => ({
       task: snapshot.context.taskId,
@@ -326,9 +217,10 @@ export const createPullRequests = (ports: PullRequestPorts): PullRequests => {
   const isSettled = (snapshot: PullRequestSnapshot): boolean =>
     !snapshot.matches('publishing') || snapshot.context.problem !== null;
 
-  const publish: PullRequests['publish'] = async ({ taskId: given, draft, base }) => {
+  const publish: PullRequests['publish'] = async ({ taskId: given, draft, base, fix }) => {
     const task = await status(given);
     const taskId = requireWork(task);
+    if (fix === true) return mend(taskId);
     const { attempt } = task;
     const wish: PublishWish = { draft: draft ?? settings().draft, base: base ?? null };
     const before = await host.stateOf(pullRequestId(taskId));
@@ -343,6 +235,22 @@ export const createPullRequests = (ports: PullRequestPorts): PullRequests => {
       await host.begin({ taskId, attempt, ...wish }, isSettled);
     }
     return find(taskId);
+  };
+  const isMendable = ({ value, context: { seen } }: PullRequestSnapshot): boolean =>
+    typeof value === 'object' &&
+    'open' in value &&
+    seen?.task === 'same' &&
+    (seen.checks === 'red' || seen.said.length > 0);
+  /** @throws event_not_allowed when checks and comments ask for nothing */
+  const mend = async (task_id: TaskId): Promise<TaskPullRequest> => {
+    const found = await host.stateOf(pullRequestId(task_id));
+    if (found === null || !isMendable(found)) {
+      const state = 'without a failed check or a comment to answer';
+      const facts = { task_id, event: 'publish --fix', state, allowed: ['reopen'] };
+      throw new ServiceError('event_not_allowed', facts);
+    }
+    await host.send(pullRequestId(task_id), { type: 'fix' }, ({ context }) => !context.fix);
+    return find(task_id);
   };
   const find = async (given: string): Promise<TaskPullRequest> => {
     const { task_id, attempt, status: state } = await status(given);
@@ -366,11 +274,13 @@ export const createPullRequests = (ports: PullRequestPorts): PullRequests => {
     pullRequest: find,
     start: () =>
       ports.journal.onOwnCommit((entries) => {
-        for (const { type, taskId } of entries)
+        for (const { type, taskId } of entries) {
+          if (endsAttempt.has(type)) pauses.end(taskId as TaskId);
           if (type === 'completed' && settings().publish === 'when_complete')
             publish({ taskId }).catch((error: unknown) =>
               ports.log('could not publish complete work', { task: taskId, error }),
             );
+        }
       }),
     restore: host.restore,
     failing: host.failing,

@@ -113,7 +113,8 @@ export const createReview = (ports: ReviewPorts): TaskReviews['review'] => {
     attempt: number,
     comments: readonly NewComment[],
   ): Promise<void> => {
-    if (comments.length === 0) return;
+    // A forge knows the places of its comments.
+    if (comments.every(({ source }) => source !== undefined)) return;
     const patch = (await workspace.diff(id, attempt).catch(() => null))?.patch ?? '';
     const changed = linesIn(patch);
     const isInProject = (path: string): boolean => existsSync(join(ports.projectRoot(), path));

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { commitOf } from '../git/commits.ts';
 import { GitError, reasonIn } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
-import type { Pushed, PushTarget } from '../port.ts';
+import type { ForgeBranch, Pushed, PushTarget } from '../port.ts';
 import { parseWorkAddress } from './address.ts';
 import { connectGit, pushArgs } from './network-transport.ts';
 
-const pushMs = 120_000;
+const callMs = 120_000;
 const wordsAtMost = 500;
 
 /** As git itself reads it: `git@github.com:acme/shop.git` */
@@ -71,6 +72,51 @@ const refusalOf = (url: string, branch: string, said: string, token: string | nu
   return `${url} refused the push: ${words}`;
 };
 
+/** As of the port, without the tree. */
+type PushAnswer =
+  | Exclude<Pushed, { status: 'pushed' }>
+  | Omit<Extract<Pushed, { status: 'pushed' }>, 'tree'>;
+
+/** @returns why nothing is sent to or read from it */
+const connect = async (
+  program: string,
+  dirs: GitDirs,
+  { token, url: given }: Omit<ForgeBranch, 'branch'>,
+  env: NodeJS.ProcessEnv,
+  signal: AbortSignal,
+) => {
+  const address = addressOf(given);
+  if (typeof address === 'string') return address;
+  if (address.kind === 'folder')
+    return 'nothing is pushed to a folder; give an ssh:// or https:// address';
+  const { url, protocol } = address;
+  const key = protocol === 'ssh' ? null : token;
+  // With a token, nothing is asked for in the user's home.
+  const surroundings = key === null ? env : {};
+  const git = await connectGit(program, dirs, `forge-${randomUUID()}`, protocol, surroundings);
+  const call = { signal, limitMs: callMs, env: key === null ? {} : tokenFor(url, key) };
+  return {
+    url,
+    key,
+    git: (args: readonly string[]) => git(args, call),
+    withoutToken: (text: string): string =>
+      key === null ? text : text.replaceAll(key, '***').replaceAll(basicOf(key), '***'),
+  };
+};
+
+type Connection = Exclude<Awaited<ReturnType<typeof connect>>, string>;
+
+/** The commit of a branch there; null: there is no such branch. @throws GitError */
+const tipThere = async (
+  { git, url, withoutToken }: Connection,
+  branch: string,
+): Promise<string | null> => {
+  const listed = await git(['ls-remote', '--quiet', url, `refs/heads/${branch}`]);
+  if (!listed.ok)
+    throw new GitError(`${url} cannot be read: ${reasonIn(withoutToken(listed.stderr))}`);
+  return /^([0-9a-f]+)\s/.exec(listed.stdout.toString())?.[1] ?? null;
+};
+
 /**
  * Pushes a commit to a branch, by one protocol, without hooks. A branch is moved from `seen` alone.
  * The token reaches no other process and no other address. @throws GitError when the other side does
@@ -80,32 +126,16 @@ export const pushBranch = async (
   program: string,
   dirs: GitDirs,
   commit: string,
-  { branch, seen, token, url: given }: PushTarget,
+  { branch, seen, ...target }: PushTarget,
   env: NodeJS.ProcessEnv,
   signal: AbortSignal,
-): Promise<Pushed> => {
-  const address = addressOf(given);
-  if (typeof address === 'string') return { status: 'refused', why: address };
-  if (address.kind === 'folder')
-    return {
-      status: 'refused',
-      why: 'nothing is pushed to a folder; give an ssh:// or https:// address',
-    };
-  const { url, protocol } = address;
-  const key = protocol === 'ssh' ? null : token;
-  // With a token, nothing is asked for in the user's home.
-  const surroundings = key === null ? env : {};
-  const git = await connectGit(program, dirs, `push-${randomUUID()}`, protocol, surroundings);
-  const call = { signal, limitMs: pushMs, env: key === null ? {} : tokenFor(url, key) };
-  const withoutToken = (text: string): string =>
-    key === null ? text : text.replaceAll(key, '***').replaceAll(basicOf(key), '***');
-
+): Promise<PushAnswer> => {
+  const connected = await connect(program, dirs, target, env, signal);
+  if (typeof connected === 'string') return { status: 'refused', why: connected };
+  const { url, key, git, withoutToken } = connected;
   const ref = `refs/heads/${branch}`;
   const lease = `--force-with-lease=${ref}:${seen ?? ''}`;
-  const { ok, stdout, stderr } = await git(
-    ['push', ...pushArgs, lease, url, `${commit}:${ref}`],
-    call,
-  );
+  const { ok, stdout, stderr } = await git(['push', ...pushArgs, lease, url, `${commit}:${ref}`]);
   if (ok) return { status: 'pushed', commit };
   const said = withoutToken(`${stderr}\n${stdout.toString()}`);
   if (!/stale info|fetch first|already exists|cannot lock ref/.test(said))
@@ -114,11 +144,31 @@ export const pushBranch = async (
       why: refusalOf(url, branch, said, key),
       ...(lacksRight.test(said) || lacksLogin.test(said) ? { lacksRight: true as const } : {}),
     };
-  const listed = await git(['ls-remote', '--quiet', url, ref], call);
-  const there = /^([0-9a-f]+)\s/.exec(listed.stdout.toString())?.[1];
-  if (!listed.ok)
-    throw new GitError(`${url} cannot be read: ${reasonIn(withoutToken(listed.stderr))}`);
+  const there = await tipThere(connected, branch);
   if (there === commit) return { status: 'pushed', commit };
-  if (there !== undefined) return { status: 'moved', commit: there };
+  if (there !== null) return { status: 'moved', commit: there };
   return { status: 'refused', why: `the branch ${branch} was removed from ${url}` };
+};
+
+/**
+ * Gets the commits of a branch, as `pushBranch` sends them. @returns its tip; null: there is no such
+ * branch @throws GitError when it cannot be read
+ */
+export const fetchBranch = async (
+  program: string,
+  dirs: GitDirs,
+  { branch, ...target }: ForgeBranch,
+  env: NodeJS.ProcessEnv,
+  signal: AbortSignal,
+): Promise<string | null> => {
+  const connected = await connect(program, dirs, target, env, signal);
+  if (typeof connected === 'string') throw new GitError(connected);
+  const { url, git, withoutToken } = connected;
+  const tip = await tipThere(connected, branch);
+  if (tip === null || (await commitOf(dirs, tip)) === tip) return tip;
+  const quiet = ['--quiet', '--no-tags', '--no-write-fetch-head', '--no-auto-maintenance'];
+  const fetched = await git(['fetch', ...quiet, url, `+refs/heads/${branch}:refs/brought/branch`]);
+  if (!fetched.ok)
+    throw new GitError(`${url} cannot be read: ${reasonIn(withoutToken(fetched.stderr))}`);
+  return tip;
 };

@@ -8,6 +8,7 @@ import type {
   Train,
 } from '../../../machines/merge-queue/merge-queue-context.ts';
 import { someOf } from '../../../machines/plural.ts';
+import type { Onto } from '../../../machines/review.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import { commitOf, commitTree, contains, mergeTrees, moveBranch } from '../git/commits.ts';
 import { GitError } from '../git/git.ts';
@@ -25,7 +26,7 @@ import {
 import { type Checkout, stop } from '../merging/obstacles.ts';
 import type { Regenerated } from '../merging/regenerate.ts';
 import type { Update } from '../merging/update-files.ts';
-import type { TrainToLand, Updated, Workspace } from '../port.ts';
+import type { TakenIn, TrainToLand, Updated, Workspace } from '../port.ts';
 import { workOf } from './changes.ts';
 import { findCheckedOut } from './open-work.ts';
 import { sizeOfWork } from './save-work.ts';
@@ -433,24 +434,67 @@ const createLand =
 const checkedOut = ({ branch }: WorkRecord): string =>
   `you have ${branch} checked out, here or in another worktree: switch to another branch there first`;
 
-/** Brings the project's branch into saved work, without a file of the user. */
+/** Commits of others on the branch of saved work at a forge: its branch here gets them, too. */
+const createTakeIn = ({ records, stores }: WorkParts): Workspace['takeIn'] => {
+  const takeIn = async (
+    dirs: GitDirs,
+    record: SavedRecord,
+    { commit, pushed }: Parameters<Workspace['takeIn']>[2],
+    signal: AbortSignal,
+  ): Promise<TakenIn> => {
+    const { branch, role, task_id } = record;
+    const refuse = (why: string): TakenIn => ({ status: 'refused', why });
+    const tip = await tipOfWork(dirs, records, record);
+    if (tip === null) return refuse(`somebody rewrote ${branch}`);
+    if (!(await contains(dirs, commit, pushed)))
+      return refuse(
+        `somebody replaced the commits that this server pushed (${commit.slice(0, 12)})`,
+      );
+    const [theirs, own] = [await findSide(dirs, commit), await findSide(dirs, tip)];
+    if (theirs === null || own === null) return refuse(`the commit ${tip} of the work is gone`);
+    if (await contains(dirs, tip, commit)) return { status: 'taken', ...own };
+    const ref = `refs/heads/${branch}`;
+    if ((await findCheckedOut(dirs.repository)).has(ref)) return refuse(checkedOut(record));
+    let both = theirs;
+    if (!(await contains(dirs, commit, tip))) {
+      const { tree, conflicts } = await mergeTrees(dirs, commit, tip, signal);
+      if (conflicts !== undefined)
+        return refuse(sameLines('what others pushed', branch, conflicts).why);
+      const message = `Merge what others pushed into the work of ${task_id}`;
+      const merge = { tree, parents: [tip, commit], message, role };
+      both = { commit: await commitTree(dirs, merge, signal), tree };
+    }
+    const isThere = (await commitOf(dirs, ref)) !== null;
+    const moved = await moveBranch(dirs, branch, both.commit, isThere ? tip : null);
+    return moved.ok ? { status: 'taken', ...both } : refuse(`somebody moved ${branch} meanwhile`);
+  };
+  return async (taskId, attempt, others, signal) => {
+    const record = await records.read(taskId, attempt);
+    if (record?.commit == null || !record.closed || record.discarded !== null) return null;
+    const { kind, commit } = record;
+    return stores.use(kind, (dirs) => takeIn(dirs, { ...record, commit }, others, signal));
+  };
+};
+
+/** Brings the project's branch, or another one, into saved work, without a file of the user. */
 const createUpdating = ({
   records,
   stores,
 }: WorkParts): Pick<Workspace, 'update' | 'keepUpdate'> => {
   const updateIn = async (
     dirs: GitDirs,
-    record: WorkRecord & { readonly commit: string },
+    record: SavedRecord,
     signal: AbortSignal | undefined,
+    other: Onto | undefined,
   ): Promise<Updated> => {
     const { branch, role, task_id } = record;
     const tip = await tipToMerge(dirs, records, record, []);
     if (typeof tip !== 'string') return tip;
     if ((await findCheckedOut(dirs.repository)).has(`refs/heads/${branch}`))
       return conflict(checkedOut(record));
-    const [head, own] = [await findSide(dirs, 'HEAD'), await findSide(dirs, tip)];
+    const [head, own] = [await findSide(dirs, other?.commit ?? 'HEAD'), await findSide(dirs, tip)];
     if (head === null || own === null) return conflict(`the commit ${tip} of the work is gone`);
-    const { into } = stores.targetOf(dirs);
+    const into = other?.name ?? stores.targetOf(dirs).into;
     const ends = { into, from: tip, head: head.commit, headTree: head.tree };
     if (await contains(dirs, tip, head.commit)) return { ...ends, status: 'current', ...own };
     const base = mergeBase(record);
@@ -483,12 +527,12 @@ const createUpdating = ({
   };
 
   return {
-    update: async (taskId, attempt, signal) => {
+    update: async (taskId, attempt, signal, other) => {
       const record = await records.read(taskId, attempt);
       if (record?.commit == null || !record.closed || record.merged !== null) return null;
       if (record.discarded !== null) return null;
       const { kind, commit } = record;
-      return stores.use(kind, (dirs) => updateIn(dirs, { ...record, commit }, signal));
+      return stores.use(kind, (dirs) => updateIn(dirs, { ...record, commit }, signal, other));
     },
     keepUpdate: async (taskId, attempt, update) => {
       const record = await records.read(taskId, attempt);
@@ -504,7 +548,7 @@ const createUpdating = ({
 export const createLanding = (
   parts: WorkParts,
   onMerged: (record: WorkRecord) => void,
-): Pick<Workspace, 'land' | 'update' | 'keepUpdate'> & {
+): Pick<Workspace, 'land' | 'update' | 'keepUpdate' | 'takeIn'> & {
   /** As of the port. Incomplete when files are wanted first. */
   readonly build: (
     members: readonly QueueMember[],
@@ -525,6 +569,7 @@ export const createLanding = (
   };
   return {
     ...createUpdating(parts),
+    takeIn: createTakeIn(parts),
     build: async (members, regenerated, signal) => {
       signal.throwIfAborted();
       const kind = await kindOf(members);

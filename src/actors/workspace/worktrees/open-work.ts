@@ -2,6 +2,7 @@ import { readdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { StartConflict } from '../../../machines/agent/agent-context.ts';
 import { someOf } from '../../../machines/plural.ts';
+import type { Onto } from '../../../machines/review.ts';
 import type { AttemptInput, TaskId } from '../../../machines/task.ts';
 import { shownName } from '../folders/names.ts';
 import { gitlinkMode } from '../folders/walk.ts';
@@ -69,9 +70,10 @@ const commitsOn = async (
   return lines.map((line) => line.replace(/ +/g, ' ').trim()).filter(Boolean);
 };
 
-/** The work on top of the project's branch as it is now. */
-const startOnHead = async (
-  { dirs, head }: RepositoryAtHead,
+/** The work on top of a branch as it is now. */
+const startOn = async (
+  dirs: GitDirs,
+  { name, commit: head }: Onto,
   record: WorkRecord,
   tip: string,
   signal: AbortSignal | undefined,
@@ -83,19 +85,19 @@ const startOnHead = async (
     conflicts = [],
   } = await mergeTrees(dirs, head, tip, signal, mergeBase(record));
   const parents: [string, string] = [tip, head];
-  const message = `Merge the project's branch into the work of ${task_id}`;
+  const message = `Merge ${name} into the work of ${task_id}`;
   const commit = await commitTree(dirs, { tree, parents, message, role }, signal);
   const notes = [
-    `Your folder has the project's branch as it is now (${head.slice(0, 12)}), and on top the work of attempt ${attempt} (${tip.slice(0, 12)}, branch ${branch}).`,
+    `Your folder has ${name} as it is now (${head.slice(0, 12)}), and on top the work of attempt ${attempt} (${tip.slice(0, 12)}, branch ${branch}).`,
   ];
   if (conflicts.length > 0) {
     const common = await commonOf(dirs, head, tip);
     const theirs = common === null ? [] : await commitsOn(dirs, common, head, conflicts);
     notes.push(
-      `Both sides changed ${someOf(conflicts.map(shownName))}: each place has conflict markers, the project's branch first. Keep what both sides are for, and leave no marker.`,
+      `Both sides changed ${someOf(conflicts.map(shownName))}: each place has conflict markers, ${name} first. Keep what both sides are for, and leave no marker.`,
       ...(theirs.length === 0
         ? []
-        : [`The project's branch changed them in: ${theirs.join('; ')}`]),
+        : [`These commits of ${name} changed them: ${theirs.join('; ')}`]),
     );
   }
   return {
@@ -124,8 +126,9 @@ const findContinuedBranch = async (
   const ref = `refs/heads/${record.branch}`;
   const tip = await commitOf(dirs, ref);
   if (tip === null || !(await contains(dirs, tip, record.commit))) return null;
-  if (review?.rework !== undefined && !(await contains(dirs, tip, head)))
-    return startOnHead(atHead, record, tip, signal);
+  const onto = review?.rework?.onto ?? { name: "the project's branch", commit: head };
+  if (review?.rework !== undefined && !(await contains(dirs, tip, onto.commit)))
+    return startOn(dirs, onto, record, tip, signal);
   const isCheckedOut = (await findCheckedOut(dirs.repository)).has(ref);
   return {
     start: {

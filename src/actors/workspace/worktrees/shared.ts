@@ -53,6 +53,8 @@ export const createSharedWorkspace = ({
     asCheck: (_attempt, run) => run(),
     save: async () => null,
     push: async () => null,
+    fetch: async () => null,
+    takeIn: async () => null,
     workOf: async () => null,
     bringWork: null,
     leftOut: async () => [],

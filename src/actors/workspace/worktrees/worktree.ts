@@ -26,8 +26,9 @@ import type {
   WorkFiles,
   Workspace,
 } from '../port.ts';
+import { treeOf } from '../travel/carried-work.ts';
+import { fetchBranch, pushBranch } from '../travel/forge-branch.ts';
 import { limitTravel } from '../travel/limited-travel.ts';
-import { pushBranch } from '../travel/forge-branch.ts';
 import { createWorkTravel } from '../travel/work-travel.ts';
 import { findAbsent } from './absent.ts';
 import { removeFolder } from './attempt-folder.ts';
@@ -160,9 +161,17 @@ const createPush =
     return stores.use(record.kind, async (dirs) => {
       const tip = (await tipOfWork(dirs, records, { ...record, commit })) ?? commit;
       const env = options.userEnv ?? {};
-      return pushBranch(options.program, dirs, tip, target, env, signal);
+      const pushed = await pushBranch(options.program, dirs, tip, target, env, signal);
+      return pushed.status === 'pushed' ? { ...pushed, tree: await treeOf(dirs, tip) } : pushed;
     });
   };
+
+const createFetch =
+  ({ options, stores }: WorkParts): Workspace['fetch'] =>
+  (branch, signal) =>
+    stores.use('project', (dirs) =>
+      fetchBranch(options.program, dirs, branch, options.userEnv ?? {}, signal),
+    );
 
 const folderKey = (taskId: TaskId, attempt: number): string => `${taskId}@${attempt}`;
 
@@ -299,6 +308,8 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     save: (attempt, title, isComplete = true) =>
       ofAttempt(attempt, () => save(attempt, title, isComplete)),
     push: createPush(parts),
+    fetch: createFetch(parts),
+    takeIn: (...given) => inTurn(() => landing.takeIn(...given)),
     workOf: createWorkReads(options.folder),
     bringWork: null,
     leftOut: async (taskId, attempt) => (await records.read(taskId, attempt))?.notes ?? [],

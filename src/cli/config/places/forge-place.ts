@@ -1,7 +1,5 @@
-import {
-  type FindForge,
-  PullRequestError,
-} from '../../../actors/engine/publishing/pull-requests.ts';
+import type { FindForge } from '../../../actors/engine/publishing/forge-place.ts';
+import { PullRequestError } from '../../../actors/engine/publishing/until-news.ts';
 import type { Forge } from '../../../actors/forge/port.ts';
 import { isAtForge } from '../../../actors/forge/remote.ts';
 import type { Workspace } from '../../../actors/workspace/port.ts';

@@ -33,6 +33,35 @@ export const forgeSection = z
         'when work is published by itself: never, so a person does (agent publish), or when its task is complete; then workspace.merge must be none',
       ),
     draft: z.boolean().default(false).describe('whether pull requests are opened as drafts'),
+    on_checks: z
+      .enum(['fix', 'ask', 'ignore'])
+      .default('fix')
+      .describe(
+        'what a failed check does: another attempt mends it (fix), a person is asked (agent publish <id> --fix), or nothing',
+      ),
+    on_comments: z
+      .enum(['fix', 'ask'])
+      .default('fix')
+      .describe(
+        'what a comment or review of somebody who may push does: another attempt answers it, or a person is asked',
+      ),
+    max_rounds: z
+      .int()
+      .min(0)
+      .max(20)
+      .default(3)
+      .describe('attempts that checks and comments together may ask for; then a person is asked'),
+    authors: z
+      .array(z.string().min(1).max(100))
+      .max(100)
+      .default([])
+      .describe('logins whose comments count, beside those of people who may push'),
+    merge: z
+      .enum(['never', 'when_green', 'queue'])
+      .default('never')
+      .describe(
+        "who merges: a person (never), the server when checks are green and nobody asks for changes (when_green), or the forge's own auto-merge or merge queue",
+      ),
     poll_seconds: z
       .int()
       .min(1)

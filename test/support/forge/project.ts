@@ -1,0 +1,33 @@
+import { expect, vi } from 'vitest';
+import { gitIn } from '../git.ts';
+import { openGitProject } from '../git-project.ts';
+import { openGitHub } from './github.ts';
+
+/** A project whose remote is at a forge, and a server with its token. */
+export const openForgeProject = async (
+  scripts: Parameters<typeof openGitProject>[0],
+  forge: object = {},
+  given: Readonly<Record<string, string>> = {},
+) => {
+  const project = openGitProject(scripts, { mode: 'worktree' }, { ownServer: true });
+  const github = await openGitHub(project.root);
+  gitIn(project.root, 'remote', 'add', 'origin', github.remote);
+  const settings = { api_url: github.apiUrl, poll_seconds: 1, checks_wait_seconds: 1, ...forge };
+  for (const [key, value] of Object.entries(settings))
+    await project.agent('config', 'set', `forge.${key}`, JSON.stringify(value));
+  const env = { GITHUB_TOKEN: github.token, ...given };
+  const start = () => project.agentWith(env, 'server', 'start');
+  await start();
+  const complete = async (title: string): Promise<string> => {
+    const id = (await project.agent('create', title)).out.trim();
+    await project.agent('engineer', id);
+    return id;
+  };
+  const pr = async (id: string) => JSON.parse((await project.agent('pr', id, '--json')).out);
+  const untilPr = (id: string, expected: object) =>
+    vi.waitFor(async () => expect((await pr(id)).pull_request).toMatchObject(expected), {
+      timeout: 60_000,
+      interval: 300,
+    });
+  return { ...project, github, start, complete, untilPr };
+};
