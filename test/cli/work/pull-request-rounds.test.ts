@@ -52,7 +52,7 @@ test('a red check and comments begin the next attempt, and each is answered once
   ]);
   expect(review.comments[0].text).toContain('expected 1, got 2');
   const ours = state.said.filter(({ user }) => user === 'agent-bot');
-  expect(ours.map(({ kind, text }) => [kind, text.replace(/\n[^]*/, '')])).toEqual([
+  expect(ours.map(({ kind, text }) => [kind, text.split('\n')[0]])).toEqual([
     ['plain', 'What was done about failed checks:'],
     ['line', 'Answer 2.'],
     ['plain', '> Please two.'],
@@ -60,4 +60,136 @@ test('a red check and comments begin the next attempt, and each is answered once
   expect(ours[0]?.text).toContain('- attempt 2, `ci/test`: Answer 1.');
   expect(ours[1]?.text).toContain(`Work of attempt 3: ${head()}`);
   expect(state.pulls).toHaveLength(1);
+});
+
+test('a commit of a person on its branch becomes part of the next attempt', {
+  tags: ['slow'],
+}, async () => {
+  const { github, agent, complete, untilPr } = await openForgeProject(scripts);
+  const { person, bare } = github;
+  const id = await complete('Add a page');
+  await agent('publish', id);
+  const head = () => bare.tip(`agent/${id}/pr`) ?? '';
+
+  const theirs = bare.commit(`agent/${id}/pr`, 'person.txt', 'mine\n');
+  await untilPr(id, { head_sha: theirs });
+  person.comment(1, 'mary', 'One more line.');
+  await untilPr(id, { round: 1 });
+  await vi.waitFor(() => expect(head()).not.toBe(theirs), { timeout: 60_000 });
+
+  expect(bare.isIn(theirs, head())).toBe(true);
+  expect(bare.show(head(), 'page.txt')).toBe('line\nline\n');
+  expect(bare.show(head(), 'person.txt')).toBe('mine\n');
+});
+
+test('a person who replaces our commits is asked, and nothing is forced', {
+  tags: ['slow'],
+}, async () => {
+  const { github, agent, complete, untilPr } = await openForgeProject(scripts);
+  const { bare } = github;
+  const id = await complete('Add a page');
+  await agent('publish', id);
+
+  const theirs = bare.replace(`agent/${id}/pr`, 'person.txt', 'mine\n');
+  await untilPr(id, { waits_for: 'person', head_sha: theirs });
+  const shown = (await agent('pr', id)).out;
+
+  expect(shown.replaceAll(/\s+/g, ' ')).toContain(
+    'somebody replaced the commits that this server pushed',
+  );
+  expect(bare.tip(`agent/${id}/pr`)).toBe(theirs);
+});
+
+test('work that conflicts with its base goes to the next attempt, on top of that base', {
+  tags: ['slow'],
+}, async () => {
+  const resolve = "sed -i '/^[<=>|]\\{7\\}/d' page.txt 2>/dev/null; echo line >> page.txt";
+  const turns = scripts[0]?.turns ?? [];
+  const { github, agent, complete, untilPr } = await openForgeProject([
+    { turns: [{ calls: [{ tool: 'bash', arguments: { command: resolve } }] }, ...turns.slice(1)] },
+  ]);
+  const { bare } = github;
+  const id = await complete('Add a page');
+  await agent('publish', id);
+  const main = bare.commit('main', 'page.txt', 'theirs\n');
+
+  await untilPr(id, { round: 1 });
+  await untilPr(id, { mergeable: 'yes' });
+
+  expect(bare.show(`agent/${id}/pr`, 'page.txt')).toBe('theirs\nline\nline\n');
+  expect(bare.isIn(main, `agent/${id}/pr`)).toBe(true);
+});
+
+test('the server merges the head whose checks passed, after its work passed with what is new on its base', {
+  tags: ['slow'],
+}, async () => {
+  const { github, agent, complete, untilPr } = await openForgeProject(scripts, {
+    merge: 'when_green',
+  });
+  const { person, bare, state } = github;
+  await agent('config', 'set', 'merge.verify', '["test -f page.txt"]');
+  const id = await complete('Add a page');
+  await agent('publish', id);
+  const head = () => bare.tip(`agent/${id}/pr`) ?? '';
+  const first = head();
+  bare.commit('main', 'other.txt', 'other\n');
+
+  person.check(first, 'ci/test', 'success');
+  await vi.waitFor(() => expect(head()).not.toBe(first), { timeout: 60_000 });
+  const second = head();
+  await untilPr(id, { head_sha: second, checks: 'pending' });
+  const isOpen = state.pulls[0]?.state;
+  person.check(second, 'ci/test', 'success');
+  await untilPr(id, { state: 'merged' });
+
+  expect(isOpen).toBe('open');
+  expect(state.pulls[0]).toMatchObject({ lastSha: second });
+  expect(bare.show('main', 'page.txt')).toBe('line\n');
+  expect(bare.show('main', 'other.txt')).toBe('other\n');
+});
+
+test('a check that passed on the same files before runs again first; failing again it asks a person', {
+  tags: ['slow'],
+}, async () => {
+  const { github, agent, complete, untilPr } = await openForgeProject(scripts);
+  const { person, bare, state } = github;
+  const id = await complete('Add a page');
+  await agent('publish', id);
+  const head = bare.tip(`agent/${id}/pr`) ?? '';
+  person.check(head, 'ci/test', 'success');
+  await untilPr(id, { checks: 'green' });
+
+  person.check(head, 'ci/test', 'failure');
+  await untilPr(id, { checks: 'pending' });
+  const again = state.runs.at(-1);
+  Object.assign(again ?? {}, { status: 'completed', conclusion: 'failure' });
+  await untilPr(id, { checks: 'red', waits_for: 'person', round: 0 });
+
+  expect(state.runs).toHaveLength(3);
+  expect((await agent('pr', id)).out).toContain('1 check failed: ci/test, as before on the same');
+});
+
+test('no more attempts than max_rounds are asked for, then a person lets one more', {
+  tags: ['slow'],
+}, async () => {
+  const { github, agent, complete, untilPr } = await openForgeProject(scripts, { max_rounds: 1 });
+  const { person, bare } = github;
+  const id = await complete('Add a page');
+  await agent('publish', id);
+  const none = await agent('publish', id, '--fix');
+  person.comment(1, 'mary', 'One more line.');
+  await untilPr(id, { round: 1, waits_for: 'review' });
+  person.comment(1, 'mary', 'And one more.');
+
+  await untilPr(id, {
+    ...{ round: 1, waits_for: 'person' },
+    reason: '1 comment without an answer, after 1 attempt for it',
+  });
+  const fixed = await agent('publish', id, '--fix');
+  await untilPr(id, { round: 2, waits_for: 'review' });
+
+  expect(none.code).toBe(4);
+  expect(none.err).toContain('without a failed check or a comment to answer');
+  expect(fixed.code, fixed.err).toBe(0);
+  expect(bare.show(`agent/${id}/pr`, 'page.txt')).toBe('line\nline\nline\n');
 });

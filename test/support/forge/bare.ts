@@ -34,6 +34,8 @@ export const openBare = (project: string) => {
     hasCommitsFor: (head: string, base: string): boolean =>
       git('rev-list', '--count', `${base}..${head}`) !== '0',
     mergeTree,
+    /** A file of a commit. */
+    show: (commit: string, file: string): string => git('show', `${commit}:${file}`).concat('\n'),
     /** Moves a branch to a commit with the tree. */
     land: (branch: string, tree: string, parents: readonly string[], message: string): string => {
       const named = parents.flatMap((parent) => ['-p', parent]);
@@ -57,6 +59,17 @@ export const openBare = (project: string) => {
         input: `${lines.join('\n')}\n`,
       });
       return tip(branch) ?? '';
+    },
+    /** A person replaces the commits of a branch by one on `main`. */
+    replace: (branch: string, file: string, text: string): string => {
+      const tree = git('rev-parse', 'main^{tree}');
+      const blob = execFileSync('git', ['hash-object', '-w', '--stdin'], { cwd: dir, input: text });
+      const entry = `100644 blob ${blob.toString().trim()}\t${file}`;
+      const input = `${git('ls-tree', tree)}\n${entry}\n`;
+      const next = execFileSync('git', ['mktree'], { cwd: dir, input }).toString().trim();
+      const commit = git('commit-tree', next, '-p', 'main', '-m', 'all anew');
+      git('update-ref', `refs/heads/${branch}`, commit);
+      return commit;
     },
     /** From now on nobody may push to these branches. */
     protect: (branches: readonly string[]): void => {
