@@ -238,6 +238,8 @@ export interface WorkspaceMerges {
     attempt: number,
     update: Pick<Exclude<Updated, MergeConflict>, 'from' | 'head' | 'commit'>,
   ): Promise<string | null>;
+  /** Notes that a forge merged the work as this commit: it is merged once the project's branch has that. */
+  noteLanded(taskId: TaskId, attempt: number, commit: string): Promise<void>;
   /** Notes why the work of an attempt is not merged, until it is. */
   noteRefused(taskId: TaskId, attempt: number, why: MergeConflict): Promise<void>;
   /** Runs `work` in a new folder of a car's commit; null where there are no new folders. */

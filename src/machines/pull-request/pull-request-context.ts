@@ -48,6 +48,11 @@ export interface Seen {
   readonly review: Review;
   readonly mergeable: Mergeable;
   readonly mergeCommit?: string;
+  /**
+   * `own`: the branch that it goes to. `stacked`: that of the pull request it depends on, which lands
+   * first. `other`: it is to be changed.
+   */
+  readonly base: 'own' | 'stacked' | 'other';
   /** Comments of people with a say that no attempt got. */
   readonly said: readonly string[];
   /**
@@ -185,11 +190,21 @@ export const isOutdated = (context: PullRequestContext): boolean => {
   return seen.mergeable === 'behind';
 };
 
+/** What it depends on landed, or is published now. */
+export const hasOtherBase = ({ seen }: PullRequestContext): boolean =>
+  isAtRest(seen) && seen.base === 'other';
+
 /** All that people and checks said allows its merge by the server. */
 export const mayMerge = (context: PullRequestContext): boolean => {
   const { seen } = context;
   if (!isAtRest(seen) || !isUntried(context)) return false;
-  if (seen.rules.merge === 'never' || seen.draft || seen.review === 'changes') return false;
+  if (
+    seen.base !== 'own' ||
+    seen.rules.merge === 'never' ||
+    seen.draft ||
+    seen.review === 'changes'
+  )
+    return false;
   if (ownHead(context) === null || seen.said.length > 0) return false;
   if (seen.rules.merge === 'queue') return seen.checks !== 'red' && seen.mergeable === 'yes';
   return (seen.checks === 'green' || seen.checks === 'none') && seen.mergeable === 'yes';

@@ -5,6 +5,7 @@ import {
   type Asked,
   type Checks,
   type GivenFeedback,
+  hasOtherBase,
   hasOthersCommits,
   isFlaky,
   isOutdated,
@@ -72,6 +73,7 @@ const pullRequestSetup = setup({
     isMergeable: ({ context }, { mergeable }: { mergeable: Mergeable }) =>
       (context.seen?.mergeable ?? 'unknown') === mergeable,
     hasUnanswered: ({ context }) => unanswered(context).length > 0,
+    hasOtherBase: ({ context }) => hasOtherBase(context),
     hasOthersCommits: ({ context }) => hasOthersCommits(context),
     isFlaky: ({ context }) => !context.fix && isFlaky(context),
     wantsAttempt: ({ context }) => wantsAttempt(context),
@@ -307,6 +309,7 @@ export const pullRequestMachine = pullRequestSetup.createMachine({
               meta: { says: 'decides what follows from what was seen' },
               always: [
                 { guard: 'hasOthersCommits', target: 'takingIn' },
+                { guard: 'hasOtherBase', target: '#pullRequest.publishing' },
                 { guard: 'isFlaky', target: 'rerunning' },
                 { guard: 'wantsAttempt', target: 'mending' },
                 { guard: 'isOutdated', target: 'updating' },

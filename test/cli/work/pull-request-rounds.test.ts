@@ -1,5 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { openForgeProject } from '../../support/forge/project.ts';
+import { gitIn } from '../../support/git.ts';
 
 /** Each attempt adds a line, and answers the first comments. */
 const answers = [1, 2, 3, 4].map((comment) => ({ comment, answer: `Answer ${comment}.` }));
@@ -192,4 +193,31 @@ test('no more attempts than max_rounds are asked for, then a person lets one mor
   expect(none.err).toContain('without a failed check or a comment to answer');
   expect(fixed.code, fixed.err).toBe(0);
   expect(bare.show(`agent/${id}/pr`, 'page.txt')).toBe('line\nline\nline\n');
+});
+
+test('a dependent goes to the branch of what it depends on, until that has landed', {
+  tags: ['slow'],
+}, async () => {
+  const { github, agent, complete, untilPr, root } = await openForgeProject(scripts);
+  const { person, state, bare } = github;
+  const first = await complete('Add a page');
+  const second = (await agent('create', 'Add more', '--deps', first)).out.trim();
+  await agent('engineer', second);
+  await agent('publish', first);
+  await agent('publish', second);
+  const before = state.pulls.map(({ base }) => base);
+
+  await untilPr(second, { state: 'open', mergeable: 'yes' });
+  person.merge(1);
+  await untilPr(first, { state: 'merged' });
+  await vi.waitFor(() => expect(state.pulls[1]?.base).toBe('main'), { timeout: 60_000 });
+  const unmerged = JSON.parse((await agent('show', first, '--json')).out).work.merged_at;
+  gitIn(root, 'pull', '--quiet', '--ff-only', bare.dir, 'main');
+
+  expect(before).toEqual(['main', `agent/${first}/pr`]);
+  expect(unmerged).toBeUndefined();
+  await vi.waitFor(async () => {
+    const { work } = JSON.parse((await agent('show', first, '--json')).out);
+    expect(work.merged_at).toBeDefined();
+  });
 });

@@ -21,6 +21,8 @@ interface LandingPorts {
 export const branchOf = ({ taskId }: Pick<PullRequestContext, 'taskId'>): string =>
   `agent/${taskId}/pr`;
 
+export const isOurs = (branch: string): boolean => /^agent\/.+\/pr$/.test(branch);
+
 /** Brings the commits of others on its branch into the work. */
 export const createTakeIn =
   ({ place, workspace }: Pick<LandingPorts, 'place' | 'workspace'>) =>

@@ -38,7 +38,7 @@ const unmended = (context: PullRequestContext, seen: Seen): Waits | null => {
 
 /** For one that is open. */
 const waitsOf = (context: PullRequestContext, seen: Seen): Waits => {
-  const { task, mergeable, checks, review, draft, rules } = seen;
+  const { task, mergeable, checks, review, draft, rules, base } = seen;
   if (task === 'busy') return { waits_for: 'checks', reason: 'another attempt is at work' };
   if (task === 'failed') return person('its last attempt failed');
   const mends = unmended(context, seen);
@@ -51,6 +51,8 @@ const waitsOf = (context: PullRequestContext, seen: Seen): Waits => {
   if (draft) return person('it is a draft');
   if (context.tried !== null && rules.merge === 'queue')
     return { waits_for: 'forge', reason: 'the forge merges it when its rules allow' };
+  if (base === 'stacked')
+    return { waits_for: 'forge', reason: 'the pull request that it depends on lands first' };
   if (review === 'none') return { waits_for: 'review', reason: 'nobody has approved it yet' };
   return person('a person merges it at the forge');
 };

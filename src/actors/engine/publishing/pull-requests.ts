@@ -25,7 +25,7 @@ import type { TaskReviews } from '../service/review-task.ts';
 import { createMend, createReply, createRerun } from './feedback.ts';
 import type { FindForge } from './forge-place.ts';
 import { branchOf, createMerge, createTakeIn, createUpdateToBase } from './landing.ts';
-import { createLook, type KnownPullRequests } from './look.ts';
+import { createLook, type KnownPullRequests, type StackedOn } from './look.ts';
 import { pullRequestId, viewOfPullRequest } from './pull-request-view.ts';
 import { createPauses, createUntilNews, forPerson } from './until-news.ts';
 
@@ -64,7 +64,7 @@ export interface PullRequests
 export interface PullRequestPorts extends HostPorts {
   readonly journal: HostPorts['journal'] & Pick<Journal, 'onOwnCommit'>;
   readonly store: Pick<Store, 'actor' | 'openHosted'>;
-  readonly workspace: Pick<Workspace, 'push' | 'fetch' | 'takeIn'>;
+  readonly workspace: Pick<Workspace, 'push' | 'fetch' | 'takeIn' | 'noteLanded'>;
   readonly status: (taskId: string) => Promise<TaskView>;
   readonly review: TaskReviews['review'];
   readonly update: TaskUpdates['update'];
@@ -104,7 +104,10 @@ const describeWork = (
   };
 };
 
-const createPublish = ({ workspace, status, place, now }: PullRequestPorts) => {
+const createPublish = (
+  { workspace, status, place, now }: PullRequestPorts,
+  stackedOn: StackedOn,
+) => {
   const takeIn = createTakeIn({ place, workspace });
   return async (context: PullRequestContext, signal: AbortSignal): Promise<Published> => {
     const { taskId, attempt: wanted, draft, base, published } = context;
@@ -127,7 +130,7 @@ const createPublish = ({ workspace, status, place, now }: PullRequestPorts) => {
       throw forPerson(
         `${branch} has commits that this server did not push (${pushed.commit.slice(0, 12)}): merge the pull request with them, or delete that branch, then publish again`,
       );
-    const onto = base ?? (await forge.defaultBranch(signal));
+    const onto = base ?? (await stackedOn(task)) ?? (await forge.defaultBranch(signal));
     const wish = { head: branch, base: onto, draft, ...describeWork(task, attempt) };
     const { number, url: page } = await forge.publish(wish, signal);
     const { commit: headSha, tree } = pushed;
@@ -139,16 +142,17 @@ const providePullRequestActors = (
   ports: PullRequestPorts,
   known: KnownPullRequests,
   pauses: ReturnType<typeof createPauses>,
+  stackedOn: StackedOn,
 ): typeof pullRequestMachine => {
   const { place, settings, now } = ports;
   const untilNews = createUntilNews(now, () => settings().pauseMs, pauses);
-  const look = createLook(ports, known);
+  const look = createLook({ ...ports, stackedOn }, known);
   const takeIn = createTakeIn(ports);
   const landing = { ...ports, method: () => settings().method };
   const feedback = { ...ports, authors: () => settings().authors };
   return pullRequestMachine.provide({
     actors: {
-      publish: untilNews(createPublish(ports)),
+      publish: untilNews(createPublish(ports, stackedOn)),
       reply: untilNews(createReply(feedback)),
       watch: untilNews(
         async (context, signal) => {
@@ -202,9 +206,17 @@ export const createPullRequests = (ports: PullRequestPorts): PullRequests => {
   const { store, status, settings } = ports;
   const known: KnownPullRequests = new Map();
   const pauses = createPauses();
+  const stackedOn: StackedOn = async ({ dependencies }) => {
+    const open: string[] = [];
+    for (const id of dependencies) {
+      const found = await host.stateOf(pullRequestId(id as TaskId));
+      if (found?.matches('open') || found?.matches('merging')) open.push(branchOf(found.context));
+    }
+    return open.length === 1 ? (open[0] ?? null) : null;
+  };
   const chart = {
     kind: 'pullRequest',
-    machine: providePullRequestActors(ports, known, pauses),
+    machine: providePullRequestActors(ports, known, pauses, stackedOn),
     idOf: ({ taskId }: PullRequestContext) => pullRequestId(taskId),
     shown: (snapshot: PullRequestSnapshot) => ({
       task: snapshot.context.taskId,

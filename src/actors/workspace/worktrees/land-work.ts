@@ -548,7 +548,7 @@ const createUpdating = ({
 export const createLanding = (
   parts: WorkParts,
   onMerged: (record: WorkRecord) => void,
-): Pick<Workspace, 'land' | 'update' | 'keepUpdate' | 'takeIn'> & {
+): Pick<Workspace, 'land' | 'update' | 'keepUpdate' | 'takeIn' | 'noteLanded'> & {
   /** As of the port. Incomplete when files are wanted first. */
   readonly build: (
     members: readonly QueueMember[],
@@ -570,6 +570,18 @@ export const createLanding = (
   return {
     ...createUpdating(parts),
     takeIn: createTakeIn(parts),
+    noteLanded: async (taskId, attempt, commit) => {
+      const record = await records.read(taskId, attempt);
+      if (record?.commit == null || record.merged !== null || record.discarded !== null) return;
+      const saved = { ...record, commit: record.commit };
+      await stores.use(record.kind, async (dirs) => {
+        const tip = (await tipOfWork(dirs, records, saved)) ?? saved.commit;
+        const landed = { ...record, landing: { commit, tip, undoes: false, commands: null } };
+        await records.write(landed);
+        const head = await commitOf(dirs, 'HEAD');
+        if (head !== null) await settle(dirs, head, stores.targetOf(dirs).into, landed);
+      });
+    },
     build: async (members, regenerated, signal) => {
       signal.throwIfAborted();
       const kind = await kindOf(members);

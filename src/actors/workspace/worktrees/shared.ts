@@ -67,6 +67,7 @@ export const createSharedWorkspace = ({
       })),
     }),
     land: async () => ({ status: 'moved' }),
+    noteLanded: async () => {},
     noteRefused: async () => {},
     inCandidate: null,
     discard: async () => null,

@@ -45,13 +45,17 @@ const gatherEventsMs = 50;
 /** Git locks HEAD while it moves the branch that is checked out. */
 const namesOfHead: ReadonlySet<string> = new Set(['HEAD', 'HEAD.lock']);
 
-/** The records whose commit HEAD has. */
+/** The commits that have the work of a record: its own, and the one that a forge made. */
+const commitsOfWork = ({ commit, landing }: WorkRecord): readonly string[] =>
+  [commit, landing?.undoes === false ? landing.commit : null].filter((each) => each !== null);
+
+/** The records whose work HEAD has. */
 const findMerged = async (
   dirs: GitDirs,
   head: string,
   records: readonly WorkRecord[],
 ): Promise<readonly WorkRecord[]> => {
-  const commits = records.flatMap(({ commit }) => commit ?? []);
+  const commits = records.flatMap(commitsOfWork);
   const found = await findObjects(
     dirs,
     commits.map((id) => `${id}^{commit}`),
@@ -63,7 +67,7 @@ const findMerged = async (
   );
   const left = new Set(said.toString().split('\n'));
   const merged = new Set(there.filter((id) => !left.has(id)));
-  return records.filter(({ commit }) => commit !== null && merged.has(commit));
+  return records.filter((record) => commitsOfWork(record).some((id) => merged.has(id)));
 };
 
 /** Finds what is merged: in the records of attempts, and among the commits that HEAD has. */
@@ -132,7 +136,8 @@ const recordName = /^(.+@\d+)\.json$/;
 
 /**
  * Sees what other programs merge: `agent merge` writes the record of an attempt, `git merge` moves
- * the project's branch. A squash by hand has no commit of the attempt, and is not seen.
+ * the project's branch. A squash by hand has no commit of the attempt, and is not seen; that of a forge
+ * is.
  */
 export const createMergeWatch = (parts: WorkParts, inTurn: SerialQueue) => {
   const { program, projectRoot, folder } = parts.options;

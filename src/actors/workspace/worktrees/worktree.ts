@@ -323,6 +323,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     land: (train, signal) => inTurn(() => landing.land(train, signal)),
     update: (...given) => inTurn(() => landing.update(...given)),
     keepUpdate: (...given) => inTurn(() => landing.keepUpdate(...given)),
+    noteLanded: (...given) => inTurn(() => landing.noteLanded(...given)),
     noteRefused: (taskId, attempt, conflict) =>
       inTurn(async () => {
         const record = await records.read(taskId, attempt);
