@@ -70,7 +70,7 @@ const charts = {
   pullRequest: {
     machine: pullRequestMachine,
     isExit: () => false,
-    main: ['publishing.pushing', 'open.forge.watching', 'merged'],
+    main: ['publishing.pushing', 'publishing.pushed', 'open.forge.watching', 'merged'],
   },
 };
 
