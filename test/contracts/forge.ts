@@ -253,6 +253,35 @@ export const describeForge = (name: string, open: () => Promise<ForgeWorld>) =>
       });
     });
 
+    describe('digests', () => {
+      test('are another one when something moves, and the same when nothing does', async () => {
+        const { number, headSha } = await publish();
+        const digest = async () => (await forge.digests([number, 77], never))?.get(number) ?? null;
+        const first = await digest();
+        if (first === null) return;
+        const moves = [
+          () => world.person.check(headSha, 'build', null),
+          () => world.person.check(headSha, 'build', 'failure'),
+          () => world.person.status(headSha, 'ci', 'success'),
+          () => world.person.review(number, 'mary', 'APPROVED'),
+          () => world.person.comment(number, 'mary', 'hello'),
+          () => world.commit('main', 'b.txt', 'another\n'),
+          () => world.commit('agent/bd-a1/pr', 'c.txt', 'newer\n'),
+          () => world.person.close(number),
+        ];
+
+        const found = [first, await digest()];
+        for (const move of moves) {
+          move();
+          found.push(await digest());
+        }
+
+        expect(found[1]).toBe(first);
+        expect(new Set(found).size).toBe(moves.length + 1);
+        expect((await forge.digests([77], never))?.get(77)).toBe('gone');
+      });
+    });
+
     describe('comments', () => {
       test('are of three kinds, the oldest first', async () => {
         const { number } = await publish();

@@ -3,10 +3,12 @@ import { messageOf } from '../../machines/message-of.ts';
 import {
   type FaultContext,
   faultOf,
+  isGraphQlLimit,
   notOurs,
   type RefusedAnswer,
   shortText,
 } from './github-faults.ts';
+import { createLimitGate } from './limit-gate.ts';
 import { ForgeError } from './port.ts';
 
 export interface GitHubOptions {
@@ -159,8 +161,17 @@ const lastPageIn = (link: unknown): number => {
 const isRefused = (error: unknown): error is { readonly response: RefusedAnswer } =>
   error instanceof Error && 'response' in error && error.response !== undefined;
 
-export const createClient = (options: GitHubOptions) => {
-  const { repository, token, now, pauseMs = 1_000 } = options;
+export const createClient = (given: GitHubOptions) => {
+  const { repository, token, now, pauseMs = 1_000, fetch: sendNow = fetch } = given;
+  const gate = createLimitGate(now);
+  let sent = 0;
+  const send: typeof fetch = async (...asked) => {
+    const limit = gate.refusal();
+    if (limit !== null) throw stopWith(limit);
+    sent += 1;
+    return sendNow(...asked);
+  };
+  const options = { ...given, fetch: send };
   const apiUrl = options.apiUrl.replace(/\/$/, '');
   const { origin, host } = new URL(apiUrl);
   const guarded = createFetch(origin, options);
@@ -169,8 +180,6 @@ export const createClient = (options: GitHubOptions) => {
     return createOctokit(apiUrl, guarded, pauseMs);
   };
   let octokit: ReturnType<typeof loaded> | undefined;
-  /** To ask on while it refuses makes it refuse for longer. */
-  let limited: ForgeError | null = null;
 
   const withoutToken = (text: string): string => {
     const key = token();
@@ -186,11 +195,11 @@ export const createClient = (options: GitHubOptions) => {
   };
   const safely = (error: ForgeError): ForgeError => {
     error.message = withoutToken(error.message);
-    if (error.fault === 'limit') limited = error;
+    if (error.fault === 'limit') gate.close(error);
     return error;
   };
 
-  const request = async <Data>({
+  const askNow = async <Data>({
     method = 'GET',
     path,
     query = {},
@@ -199,8 +208,6 @@ export const createClient = (options: GitHubOptions) => {
     schema,
     signal,
   }: GitHubRequest<Data>): Promise<GitHubAnswer<Data> | typeof unchanged> => {
-    if (limited?.retryAt != null && limited.retryAt > now()) throw limited;
-    limited = null;
     const url = path.startsWith('/') ? path : `/repos/${repository}${path && `/${path}`}`;
     // An Enterprise server has it beside the other API.
     const address = url === '/graphql' ? `${apiUrl.replace(/\/v3$/, '')}${url}` : url;
@@ -214,6 +221,7 @@ export const createClient = (options: GitHubOptions) => {
         request: method === 'GET' ? { signal } : { signal, retries: 0 },
       });
       const { data, headers } = await orStopped(sent, signal);
+      if (isGraphQlLimit(data)) throw faultOf({ status: 429, headers, data }, context);
       const parsed = schema.safeParse(data);
       if (!parsed.success) throw notOurs(context);
       const { etag: tag, link } = headers;
@@ -224,9 +232,41 @@ export const createClient = (options: GitHubOptions) => {
     }
   };
 
+  const openFile = async (
+    path: string,
+    signal: AbortSignal,
+  ): Promise<ReadableStream<Uint8Array> | null> => {
+    const late = AbortSignal.any([signal, AbortSignal.timeout(limitMs)]);
+    const key = token();
+    const headers = key === null ? {} : { authorization: `Bearer ${key}` };
+    const context = { what: `GET ${path}`, host, hasToken: key !== null, now: now() };
+    try {
+      const url = `${apiUrl}/repos/${repository}/${path}`;
+      let answer = await send(url, { headers, redirect: 'manual', signal: late });
+      for (let hops = 0; redirects.has(answer.status) && hops < redirectsAtMost; hops += 1) {
+        await answer.body?.cancel();
+        const next = new URL(answer.headers.get('location') ?? '', answer.url || url);
+        if (next.protocol !== new URL(apiUrl).protocol && next.protocol !== 'https:') return null;
+        // The address itself is what lets us read it: no other host gets the token.
+        const own = next.origin === origin ? headers : {};
+        answer = await send(next.href, { headers: own, redirect: 'manual', signal: late });
+      }
+      if (answer.ok) return answer.body;
+      await answer.body?.cancel();
+      if (answer.status === 404 || answer.status === 410) return null;
+      const { status } = answer;
+      throw faultOf({ status, headers: Object.fromEntries(answer.headers), data: null }, context);
+    } catch (error) {
+      throw safely(toForgeError(error, context));
+    }
+  };
+
+  const request = <Data>(asked: GitHubRequest<Data>) => gate.pass(() => askNow(asked));
+
   return {
     host,
     request,
+    sent: () => sent,
     /** A request without an ETag. */
     ask: async <Data>(asked: Omit<GitHubRequest<Data>, 'etag'>): Promise<Data> => {
       const answer = await request(asked);
@@ -234,35 +274,7 @@ export const createClient = (options: GitHubOptions) => {
       return answer.data;
     },
     /** Where an answer sends on to, for files at other hosts. Null: there is no such file any more. */
-    fileAt: async (
-      path: string,
-      signal: AbortSignal,
-    ): Promise<ReadableStream<Uint8Array> | null> => {
-      const send = options.fetch ?? fetch;
-      const late = AbortSignal.any([signal, AbortSignal.timeout(limitMs)]);
-      const key = token();
-      const headers = key === null ? {} : { authorization: `Bearer ${key}` };
-      const context = { what: `GET ${path}`, host, hasToken: key !== null, now: now() };
-      try {
-        const url = `${apiUrl}/repos/${repository}/${path}`;
-        let answer = await send(url, { headers, redirect: 'manual', signal: late });
-        for (let hops = 0; redirects.has(answer.status) && hops < redirectsAtMost; hops += 1) {
-          await answer.body?.cancel();
-          const next = new URL(answer.headers.get('location') ?? '', answer.url || url);
-          if (next.protocol !== new URL(apiUrl).protocol && next.protocol !== 'https:') return null;
-          // The address itself is what lets us read it: no other host gets the token.
-          const own = next.origin === origin ? headers : {};
-          answer = await send(next.href, { headers: own, redirect: 'manual', signal: late });
-        }
-        if (answer.ok) return answer.body;
-        await answer.body?.cancel();
-        if (answer.status === 404 || answer.status === 410) return null;
-        const { status } = answer;
-        throw faultOf({ status, headers: Object.fromEntries(answer.headers), data: null }, context);
-      } catch (error) {
-        throw safely(toForgeError(error, context));
-      }
-    },
+    fileAt: (path: string, signal: AbortSignal) => gate.pass(() => openFile(path, signal)),
   };
 };
 

@@ -56,13 +56,29 @@ export const saysAlready = (data: unknown): boolean => /already exists/i.test(wo
 
 const headerOf = ({ headers }: RefusedAnswer, name: string): string => String(headers[name] ?? '');
 
+/** GraphQL answers with it, and with status 200. */
+export const isGraphQlLimit = (data: unknown): boolean =>
+  isRecord(data) &&
+  Array.isArray(data['errors']) &&
+  data['errors'].some((each: unknown) => isRecord(each) && each['type'] === 'RATE_LIMITED');
+
+/** In seconds, or a time of their clock. */
+const retryAfterMs = (answer: RefusedAnswer, now: number): number | null => {
+  const given = headerOf(answer, 'retry-after').trim();
+  if (/^\d{1,9}$/.test(given)) return Number(given) * 1_000;
+  const at = Date.parse(given);
+  if (Number.isNaN(at)) return null;
+  const theirs = Date.parse(headerOf(answer, 'date'));
+  return Math.max(at - (Number.isNaN(theirs) ? now : theirs), 0);
+};
+
 /**
  * When a limit ends, by the clock of this machine: `x-ratelimit-reset` is a time of GitHub's clock,
  * which its `date` shows.
  */
 const endOfLimit = (answer: RefusedAnswer, now: number): number => {
-  const after = Number.parseInt(headerOf(answer, 'retry-after'), 10);
-  if (after >= 0) return now + Math.min(after * 1_000, pauseAtMostMs);
+  const after = retryAfterMs(answer, now);
+  if (after !== null) return now + Math.min(after, pauseAtMostMs);
   const reset = Number.parseInt(headerOf(answer, 'x-ratelimit-reset'), 10) * 1_000;
   const isSpent = headerOf(answer, 'x-ratelimit-remaining') === '0';
   if (!isSpent || Number.isNaN(reset)) return now + pauseMs;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { createClient, type GitHubOptions, GitHubRefusal } from './github-client.ts';
 import { createComments } from './github-comments.ts';
+import { createDigests } from './github-digests.ts';
 import { createFailure } from './github-failure.ts';
 import { invalidFields, saysAlready, shortText } from './github-faults.ts';
 import { createIssues } from './github-issues.ts';
@@ -187,6 +188,7 @@ export const createGitHub = (options: GitHubOptions): Forge => {
         return null;
       }
     },
+    digests: createDigests(client, repository),
     ...createComments(client, lists, people),
     failure: createFailure(client),
     rerun: async ({ id }, signal) => {
@@ -210,5 +212,6 @@ export const createGitHub = (options: GitHubOptions): Forge => {
       await ask({ ...send, schema: pullSchema, signal });
     },
     issues: createIssues(lists, repository),
+    sent: client.sent,
   };
 };

@@ -18,6 +18,14 @@ export interface Forge {
     known: PullRequestStatus | null,
     signal: AbortSignal,
   ): Promise<PullRequestStatus | null>;
+  /**
+   * Asks about many pull requests at once: a digest of each, which is another one when its head, checks,
+   * reviews, comments, mergeability or state are. Null: this forge has no such request.
+   */
+  digests(
+    numbers: readonly number[],
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<number, string> | null>;
   /** What people and reviewers said, the oldest first, at most `commentsAtMost`; ours have `ours`. */
   comments(number: number, signal: AbortSignal): Promise<readonly ForgeComment[]>;
   /** Answers a comment in its thread, or writes below the pull request, once for each `key`. */
@@ -34,6 +42,8 @@ export interface Forge {
   close(number: number, signal: AbortSignal): Promise<void>;
   /** Open issues with all of these labels, the oldest first. */
   issues(labels: readonly string[], signal: AbortSignal): Promise<readonly ForgeIssue[]>;
+  /** Counts the requests that were sent so far. */
+  sent(): number;
 }
 
 export const commentsAtMost = 1_000;

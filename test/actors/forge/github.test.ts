@@ -173,6 +173,11 @@ describe('a limit', () => {
       ...(['API rate limit exceeded', 601_000] as const),
     ],
     ['a secondary limit', 403, {}, 'You have exceeded a secondary rate limit', 60_000],
+    [
+      ...(['a pause until a time, by a clock that differs', 429] as const),
+      { 'retry-after': new Date(Date.parse(theirs) + 90_000).toUTCString(), date },
+      ...(['slow down', 90_000] as const),
+    ],
     ['one that never ends', 429, { 'retry-after': '99999999' }, 'x', 7_200_000],
   ] as const)('%s says when it ends', async (_, status, headers, message, pause) => {
     const { github } = await open();
@@ -197,6 +202,80 @@ describe('a limit', () => {
 
     expect([fault, asked]).toEqual(['limit', 1]);
     expect(await forge.defaultBranch(never)).toBe('main');
+  });
+
+  test('that ended is tried by one request alone', async () => {
+    const { github } = await open();
+    let at = now;
+    const forge = forgeOf(github, () => at);
+    const times = { status: 429, headers: { 'retry-after': '60' }, times: 2 };
+    github.fault({ match: /./, ...times });
+    await faultOf(forge.defaultBranch(never));
+    at += 60_001;
+
+    const all = [1, 2, 3].map(() => faultOf(forge.issues([], never)));
+
+    expect((await Promise.all(all)).map(({ fault }) => fault)).toEqual(Array(3).fill('limit'));
+    expect(github.heard).toHaveLength(2);
+    at += 60_001;
+    await Promise.all([1, 2, 3].map(() => forge.issues([], never)));
+    expect(github.heard).toHaveLength(5);
+  });
+
+  test('of GraphQL, which comes with status 200, counts for all requests', async () => {
+    const { github } = await open();
+    const forge = forgeOf(github, () => now);
+    const errors = [{ type: 'RATE_LIMITED', message: 'API rate limit exceeded' }];
+    const headers = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset, date };
+    github.fault({ match: /graphql/, status: 200, headers, body: { errors } });
+
+    const digests = await faultOf(forge.digests([1], never));
+    const other = await faultOf(forge.defaultBranch(never));
+
+    expect([digests.fault, (digests.retryAt ?? 0) - now]).toEqual(['limit', 601_000]);
+    expect([other.fault, github.heard.length]).toEqual(['limit', 1]);
+  });
+});
+
+describe('digests', () => {
+  test('of a hundred pull requests cost one request', async () => {
+    const { github, forge } = await open();
+
+    const digests = await forge.digests(
+      Array.from({ length: 150 }, (_, each) => each + 1),
+      never,
+    );
+
+    expect([digests?.size, github.heard.length, forge.sent()]).toEqual([150, 2, 2]);
+  });
+
+  test('do not change while GitHub works out whether it can be merged', async () => {
+    const world = await open();
+    const { number } = await publish(world);
+    const digest = async () => (await world.forge.digests([number], never))?.get(number);
+    const before = await digest();
+    const { bare } = world.github;
+    const { tip } = bare;
+    Object.assign(bare, { tip: (branch: string) => (branch === 'main' ? null : tip(branch)) });
+
+    expect(await digest()).toBe(before);
+  });
+
+  test.each([
+    ['without GraphQL', { hasGraphQl: false }],
+    ['without the repository', { maySee: false }],
+  ])('are not there %s', async (_, state) => {
+    const { github, forge } = await open();
+    Object.assign(github.state, state);
+
+    expect(await forge.digests([1], never)).toBe(null);
+  });
+
+  test('tell a wrong token', async () => {
+    const { github } = await open();
+    const forge = forgeOf({ ...github, token: 'ghp_wrong' });
+
+    expect(await faultOf(forge.digests([1], never))).toMatchObject({ fault: 'token' });
   });
 });
 

@@ -22,7 +22,8 @@ import { createState, type Pull, type Run, type Said, type State, token } from '
  * | logs at another host, behind a signed address; a job of Actions runs again under a new id | one job has one check run, no workflow runs |
  * | limits, faults and lost answers when a test asks for them (`fault`) | no limits of its own |
  * | `mergeable_state` clean, behind, dirty | never blocked, unstable, or unknown at first |
- * | auto-merge by GraphQL is noted | and never carried out; other GraphQL is not there |
+ * | auto-merge by GraphQL is noted | and never carried out |
+ * | digests by GraphQL, with 404 where a test wants none | other queries; `updatedAt` counts comments only |
  */
 
 export interface Heard {

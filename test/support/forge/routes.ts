@@ -208,7 +208,63 @@ const change = withPull(({ state, api, body }, pull) => {
   return { body: shown(state, api, pull) };
 });
 
-const graphql = ({ state, body }: Asked): Answer => {
+const digested = (state: State, pull: Pull) => {
+  const sha = headOf(state, pull);
+  const merge = pull.state === 'open' ? stateOfMerge(state, pull, sha) : 'unknown';
+  const of = ({ number }: Said): boolean => number === pull.number;
+  const contexts = [
+    ...state.runs.filter((run) => run.sha === sha).map(({ id, conclusion }) => ({ id, conclusion })),
+    ...state.statuses.filter((each) => each.sha === sha).map(({ id, state }) => ({ id, state })),
+  ];
+  return {
+    state: pull.merged !== null ? 'MERGED' : pull.state.toUpperCase(),
+    ...{ isDraft: pull.draft, headRefOid: sha, baseRefName: pull.base, reviewDecision: null },
+    updatedAt: state.said.findLast(of)?.at ?? '2026-11-01T00:00:00Z',
+    mergeable: merge === 'unknown' ? 'UNKNOWN' : merge === 'dirty' ? 'CONFLICTING' : 'MERGEABLE',
+    mergeStateStatus: merge.toUpperCase(),
+    comments: { totalCount: state.said.filter((each) => of(each) && each.kind === 'plain').length },
+    reviews: { totalCount: state.said.filter((each) => of(each) && each.kind === 'review').length },
+    commits: {
+      nodes: [
+        {
+          commit: {
+            statusCheckRollup: contexts.length === 0 ? null : { contexts: { nodes: contexts } },
+          },
+        },
+      ],
+    },
+  };
+};
+
+const digests = ({ state, body }: Asked): Answer => {
+  const { owner, name } = body['variables'] as Record<string, string>;
+  if (!state.maySee || owner !== state.owner || ![state.name, ...formerNames(state)].includes(name))
+    return {
+      body: {
+        data: { repository: null },
+        errors: [{ type: 'NOT_FOUND', message: 'Could not resolve to a Repository' }],
+      },
+    };
+  const asked = [...String(body['query']).matchAll(/(p\d+): pullRequest\(number: (\d+)\)/g)];
+  const repository = Object.fromEntries(
+    asked.map(([, alias, number]) => {
+      const pull = state.pulls.find((each) => String(each.number) === number);
+      return [alias, pull === undefined ? null : digested(state, pull)];
+    }),
+  );
+  const errors = Object.values(repository).includes(null)
+    ? { errors: [{ type: 'NOT_FOUND', message: 'Could not resolve to a PullRequest' }] }
+    : {};
+  return { body: { data: { repository }, ...errors } };
+};
+
+const formerNames = ({ formerly }: State): readonly (string | undefined)[] =>
+  formerly.map((name) => name.split('/')[1]);
+
+const graphql = (asked: Asked): Answer => {
+  const { state, body } = asked;
+  if (!state.hasGraphQl) return notFound;
+  if (String(body['query']).includes('digest')) return digests(asked);
   if (String(body['query']).includes('viewer'))
     return { body: { data: { viewer: { login: us } } } };
   const { id, sha, method } = body['variables'] as Record<string, string>;

@@ -87,6 +87,7 @@ export const createState = (project: string) => {
     mayPush: true,
     allowsAutoMerge: true,
     hasDependencies: true,
+    hasGraphQl: true,
     isApp: false,
     protectedBranches: new Map<string, readonly string[]>(),
     people: new Map<string, Person>(),
