@@ -3,6 +3,8 @@ import type { Forge } from '../../forge/port.ts';
 /** A forge, with what a push to it needs. */
 export interface ForgePlace {
   readonly forge: Forge;
+  /** `owner/name` */
+  readonly repository: string;
   /** The address that is pushed to. */
   readonly url: string;
   /** Null: the address needs none of ours. */

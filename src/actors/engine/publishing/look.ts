@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { isServiceError } from '../../../machines/errors.ts';
 import type {
   Checks,
@@ -14,6 +15,8 @@ import type { PublishSettings } from '../attempts/settings.ts';
 import { commentsToTake, keysOf } from './feedback.ts';
 import type { FindForge } from './forge-place.ts';
 import { isOurs } from './landing.ts';
+import type { Pulse, PulseNews } from './pulse.ts';
+import { createUntilNews } from './until-news.ts';
 
 interface LookPorts {
   readonly status: (taskId: string) => Promise<TaskView>;
@@ -35,6 +38,8 @@ interface Known {
   readonly readAt: number;
   /** Since when a check of this head has failed; null: none has. */
   readonly redSince: number | null;
+  /** As of `StackedOn`. */
+  readonly stack: string | null;
 }
 export type KnownPullRequests = Map<TaskId, Known>;
 
@@ -42,6 +47,8 @@ export type KnownPullRequests = Map<TaskId, Known>;
 const commentsForMs = 300_000;
 /** So long, the checks beside a failed one are waited for. */
 const otherChecksMs = 600_000;
+/** A closed pull request is looked at so long: a person may open it again. */
+const closedForMs = 7 * 24 * 3_600_000;
 /** Failed checks that are kept by name. */
 const redAtMost = 100;
 
@@ -102,43 +109,99 @@ const readComments = async (
   return { comments: await forge.comments(found.number, signal), readAt: now };
 };
 
-/** Sees how a pull request stands at the forge, and its task here. */
-export const createLook =
-  ({ status, settings, place, now, workspace, stackedOn }: LookPorts, known: KnownPullRequests) =>
-  async (context: PullRequestContext, published: Published, signal: AbortSignal): Promise<Seen> => {
-    const { taskId } = context;
+const toSeen = (
+  { settings, now }: Pick<LookPorts, 'settings' | 'now'>,
+  { context, published }: { context: PullRequestContext; published: Published },
+  { found, comments, redSince, stack }: Known,
+  task: Seen['task'],
+): Seen => {
+  const { state, headSha, draft, checks, review, mergeable, mergeCommit } = found;
+  const red = checks.flatMap((check) => (check.state === 'red' ? [check.name] : []));
+  const isPending = checks.some((check) => check.state === 'pending');
+  return {
+    ...{ state, headSha, draft, review, mergeable, task, rules: rulesOf(settings()) },
+    base: state === 'open' ? baseOf(context, found, stack) : 'own',
+    checks: checksOf(found, published, now(), settings().checksWaitMs),
+    red: red.slice(0, redAtMost),
+    areOver: !isPending || now() - (redSince ?? now()) > otherChecksMs,
+    said: keysOf(commentsToTake(comments, settings().authors, context)),
+    ...(mergeCommit === undefined ? {} : { mergeCommit }),
+  };
+};
+
+/** Looks at the forge when the pulse says that something moved, else at the task alone. */
+export const createWatch = (ports: LookPorts, pulse: Pulse, known: KnownPullRequests) => {
+  const { status, settings, place, now, workspace, stackedOn } = ports;
+
+  const readForge = async (
+    { taskId }: PullRequestContext,
+    { number, attempt }: Published,
+    view: TaskView | null,
+    signal: AbortSignal,
+  ): Promise<Known | null> => {
     const { forge } = await place(signal);
     const before = known.get(taskId) ?? null;
+    const found = await forge.status(number, before?.found ?? null, signal);
+    if (found === null) return null;
+    const { state, headSha, checks, mergeCommit } = found;
+    if (state === 'merged' && mergeCommit !== undefined)
+      await workspace.noteLanded(taskId, attempt, mergeCommit);
+    const isOpen = state === 'open';
+    const read = isOpen
+      ? await readComments(forge, found, before, now(), signal)
+      : { comments: [], readAt: now() };
+    const isRed = checks.some((check) => check.state === 'red');
+    const ofHead = before?.found.headSha === headSha ? before : null;
+    const redSince = isRed ? (ofHead?.redSince ?? now()) : null;
+    const stack = view === null || !isOpen ? null : await stackedOn(view);
+    return { found, ...read, redSince, stack };
+  };
+
+  const look = async (
+    context: PullRequestContext,
+    published: Published,
+    signal: AbortSignal,
+    news: PulseNews,
+  ): Promise<Seen> => {
+    const { taskId } = context;
     const view = await findTask(status, taskId);
     const task = standOf(view, published);
-    const rules = rulesOf(settings());
-    const found = await forge.status(published.number, before?.found ?? null, signal);
-    if (found === null) {
-      const none = { checks: 'none', red: [], review: 'none', mergeable: 'unknown' } as const;
-      const { headSha } = published;
-      const rest = { draft: false, areOver: true, said: [], base: 'own', task, rules } as const;
-      return { state: 'gone', headSha, ...none, ...rest };
+    const last = known.get(taskId);
+    if (news !== 'moved' && context.seen !== null && last !== undefined)
+      return toSeen(ports, { context, published }, last, task);
+    try {
+      const read = await readForge(context, published, view, signal);
+      if (read !== null) {
+        known.set(taskId, read);
+        return toSeen(ports, { context, published }, read, task);
+      }
+    } catch (error) {
+      pulse.forget(published.number);
+      throw error;
     }
-    const { state, headSha, draft, checks, review, mergeable, mergeCommit } = found;
-    if (state === 'merged' && mergeCommit !== undefined)
-      await workspace.noteLanded(taskId, published.attempt, mergeCommit);
-    const stack = view === null || state !== 'open' ? null : await stackedOn(view);
-    const read =
-      state === 'open'
-        ? await readComments(forge, found, before, now(), signal)
-        : { comments: [], readAt: now() };
-    const red = checks.flatMap((check) => (check.state === 'red' ? [check.name] : []));
-    const ofHead = before?.found.headSha === headSha ? before : null;
-    const redSince = red.length === 0 ? null : (ofHead?.redSince ?? now());
-    known.set(taskId, { found, ...read, redSince });
-    const isPending = checks.some((check) => check.state === 'pending');
-    return {
-      ...{ state, headSha, draft, review, mergeable, task, rules },
-      base: state === 'open' ? baseOf(context, found, stack) : 'own',
-      checks: checksOf(found, published, now(), settings().checksWaitMs),
-      red: red.slice(0, redAtMost),
-      areOver: !isPending || now() - (redSince ?? now()) > otherChecksMs,
-      said: keysOf(commentsToTake(read.comments, settings().authors, context)),
-      ...(mergeCommit === undefined ? {} : { mergeCommit }),
-    };
+    const none = { checks: 'none', red: [], review: 'none', mergeable: 'unknown' } as const;
+    const rest = { draft: false, areOver: true, said: [], base: 'own', task } as const;
+    const { headSha } = published;
+    return { state: 'gone', headSha, ...none, ...rest, rules: rulesOf(settings()) };
   };
+
+  return createUntilNews(ports)<Seen>(
+    async (context, signal, news) => {
+      const { published, seen: before, problem } = context;
+      if (published === null) throw new Error('it is published before it is looked at');
+      if (before === null) pulse.hurry();
+      const seen = await look(context, published, signal, news);
+      const isOver = problem !== null && news !== 'task';
+      if (isOver || !isDeepStrictEqual(seen, before)) return seen;
+      const isOld = seen.state === 'closed' && now() - published.at > closedForMs;
+      return isOld ? { ...seen, state: 'gone' } : null;
+    },
+    ({ seen, problem }) => seen !== null || problem !== null,
+    ({ taskId, published, seen }, { ms, problem }, signal) => {
+      const { number = 0 } = published ?? {};
+      const notBefore = problem?.retryAt ?? null;
+      const isEager = problem !== null || seen?.checks === 'pending' || seen?.areOver === false;
+      return pulse.wait({ taskId, number, notBefore, isEager, pauseMs: ms }, signal);
+    },
+  );
+};

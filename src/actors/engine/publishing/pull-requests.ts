@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { ServiceError } from '../../../machines/errors.ts';
 import { plural } from '../../../machines/plural.ts';
 import type {
@@ -25,9 +24,10 @@ import type { TaskReviews } from '../service/review-task.ts';
 import { createMend, createReply, createRerun } from './feedback.ts';
 import type { FindForge } from './forge-place.ts';
 import { branchOf, createMerge, createTakeIn, createUpdateToBase } from './landing.ts';
-import { createLook, type KnownPullRequests, type StackedOn } from './look.ts';
+import { createWatch, type KnownPullRequests, type StackedOn } from './look.ts';
 import { pullRequestId, viewOfPullRequest } from './pull-request-view.ts';
-import { createPauses, createUntilNews, forPerson } from './until-news.ts';
+import { createPulse, type Pulse } from './pulse.ts';
+import { createUntilNews, forPerson } from './until-news.ts';
 
 export interface PublishRequest {
   readonly taskId: string;
@@ -59,6 +59,8 @@ export interface PullRequests
     > {
   /** Publishes complete work by itself where the configuration says so. */
   start(): void;
+  /** Something moved in a repository: the forge is asked soon, if it is ours. */
+  wake(repository: string): Promise<void>;
 }
 
 export interface PullRequestPorts extends HostPorts {
@@ -71,9 +73,6 @@ export interface PullRequestPorts extends HostPorts {
   readonly settings: () => PublishSettings;
   readonly place: FindForge;
 }
-
-/** A closed pull request is looked at so long: a person may open it again. */
-const closedForMs = 7 * 24 * 3_600_000;
 
 const titleAtMost = 200;
 const bodyAtMost = 20_000;
@@ -141,12 +140,11 @@ const createPublish = (
 const providePullRequestActors = (
   ports: PullRequestPorts,
   known: KnownPullRequests,
-  pauses: ReturnType<typeof createPauses>,
+  pulse: Pulse,
   stackedOn: StackedOn,
 ): typeof pullRequestMachine => {
-  const { place, settings, now } = ports;
-  const untilNews = createUntilNews(now, () => settings().pauseMs, pauses);
-  const look = createLook({ ...ports, stackedOn }, known);
+  const { place, settings } = ports;
+  const untilNews = createUntilNews(ports);
   const takeIn = createTakeIn(ports);
   const landing = { ...ports, method: () => settings().method };
   const feedback = { ...ports, authors: () => settings().authors };
@@ -154,17 +152,7 @@ const providePullRequestActors = (
     actors: {
       publish: untilNews(createPublish(ports, stackedOn)),
       reply: untilNews(createReply(feedback)),
-      watch: untilNews(
-        async (context, signal) => {
-          const { published, seen: before } = context;
-          if (published === null) throw new Error('it is published before it is looked at');
-          const seen = await look(context, published, signal);
-          if (!isDeepStrictEqual(seen, before)) return seen;
-          const isOld = seen.state === 'closed' && now() - published.at > closedForMs;
-          return isOld ? { ...seen, state: 'gone' } : null;
-        },
-        ({ seen, problem }) => seen !== null || problem !== null,
-      ),
+      watch: createWatch({ ...ports, stackedOn }, pulse, known),
       takeIn: untilNews(async (context, signal) => {
         const { published } = context;
         if (published === null) throw new Error('it is published before it is looked at');
@@ -199,13 +187,25 @@ export const nowhere: FindForge = async () => {
   throw forPerson('this server has no forge: set forge.repository and forge.remote');
 };
 
-/** After these it is looked at again at once. */
-const endsAttempt: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
+const wakeMs = 5_000;
+
+/** Entries after which a pull request may be unwanted, or have newer work. */
+const endsWish: ReadonlySet<string> = new Set([
+  'completed',
+  'failed',
+  'cancelled',
+  'status_update',
+  'log',
+]);
 
 export const createPullRequests = (ports: PullRequestPorts): PullRequests => {
   const { store, status, settings } = ports;
   const known: KnownPullRequests = new Map();
-  const pauses = createPauses();
+  const pulse = createPulse({
+    forge: async (signal) => (await ports.place(signal)).forge,
+    pauseMs: () => settings().pauseMs,
+    now: ports.now,
+  });
   const stackedOn: StackedOn = async ({ dependencies }) => {
     const open: string[] = [];
     for (const id of dependencies) {
@@ -216,7 +216,7 @@ export const createPullRequests = (ports: PullRequestPorts): PullRequests => {
   };
   const chart = {
     kind: 'pullRequest',
-    machine: providePullRequestActors(ports, known, pauses, stackedOn),
+    machine: providePullRequestActors(ports, known, pulse, stackedOn),
     idOf: ({ taskId }: PullRequestContext) => pullRequestId(taskId),
     shown: (snapshot: PullRequestSnapshot) => ({
       task: snapshot.context.taskId,
@@ -287,13 +287,17 @@ export const createPullRequests = (ports: PullRequestPorts): PullRequests => {
     start: () =>
       ports.journal.onOwnCommit((entries) => {
         for (const { type, taskId } of entries) {
-          if (endsAttempt.has(type)) pauses.end(taskId as TaskId);
+          if (endsWish.has(type)) pulse.nudge(taskId as TaskId);
           if (type === 'completed' && settings().publish === 'when_complete')
             publish({ taskId }).catch((error: unknown) =>
               ports.log('could not publish complete work', { task: taskId, error }),
             );
         }
       }),
+    wake: async (repository) => {
+      const found = await ports.place(AbortSignal.timeout(wakeMs)).catch(() => null);
+      if (found?.repository.toLowerCase() === repository.toLowerCase()) pulse.wake();
+    },
     restore: host.restore,
     failing: host.failing,
     stop: host.stop,

@@ -6,8 +6,9 @@ import type {
   PullRequestContext,
   PullRequestProblem,
 } from '../../../machines/pull-request/pull-request-context.ts';
-import type { TaskId } from '../../../machines/task.ts';
 import { ForgeError, type ForgeFault } from '../../forge/port.ts';
+import type { PublishSettings } from '../attempts/settings.ts';
+import type { PulseNews } from './pulse.ts';
 
 /** A problem that somebody can mend, or the forge itself. Thrown here, and told as a result. */
 export class PullRequestError extends Error {
@@ -31,56 +32,67 @@ const problemIn = (error: unknown): PullRequestProblem => {
   return { needs, fault, message, retryAt };
 };
 
-/** Pauses between two requests for a task; something that happened to the task ends its pause. */
-export const createPauses = () => {
-  const waiting = new Map<TaskId, AbortController>();
-  return {
-    pause: async (taskId: TaskId, ms: number, signal: AbortSignal): Promise<void> => {
-      const ended = new AbortController();
-      waiting.set(taskId, ended);
-      const either = AbortSignal.any([signal, ended.signal]);
-      await setTimeout(ms, undefined, { signal: either, ref: false }).catch(() => {});
-      if (waiting.get(taskId) === ended) waiting.delete(taskId);
-      signal.throwIfAborted();
-    },
-    end: (taskId: TaskId): void => waiting.get(taskId)?.abort(),
-  };
+const isSame = (one: PullRequestProblem, other: PullRequestProblem | null): boolean =>
+  one.needs === other?.needs && one.message === other.message;
+
+const orProblem = async <Output>(
+  work: () => Promise<Output>,
+  signal: AbortSignal,
+): Promise<Asked<Output>> => {
+  try {
+    return { done: await work() };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { problem: problemIn(error) };
+  }
 };
 
+type Pause = (
+  context: PullRequestContext,
+  after: { readonly ms: number; readonly problem: PullRequestProblem | null },
+  signal: AbortSignal,
+) => Promise<PulseNews>;
+
+const sleep =
+  (now: () => number): Pause =>
+  async (_, { ms, problem }, signal) => {
+    const atLeastMs = (problem?.retryAt ?? 0) - now();
+    await setTimeout(Math.max(ms, atLeastMs), undefined, { signal, ref: false });
+    return 'moved';
+  };
+
+interface UntilNewsPorts {
+  readonly settings: () => Pick<PublishSettings, 'pauseMs'>;
+  readonly now: () => number;
+}
+
 /**
- * Does something until it gives a result, with pauses that grow, or a problem that a person mends, or
- * that is another one than before: the journal grows only when something changes.
+ * Does something until it gives a result, with pauses that grow, or a problem that is another one than
+ * before: the journal grows only when something changes.
  */
 export const createUntilNews =
-  (
-    now: () => number,
-    /** The shortest and the longest one. */
-    pausesMs: () => readonly [number, number],
-    { pause }: Pick<ReturnType<typeof createPauses>, 'pause'>,
-  ) =>
+  ({ settings, now }: UntilNewsPorts) =>
   <Output>(
-    doOnce: (context: PullRequestContext, signal: AbortSignal) => Promise<Output | null>,
+    doOnce: (
+      context: PullRequestContext,
+      signal: AbortSignal,
+      news: PulseNews,
+    ) => Promise<Output | null>,
     waitsFirst = ({ problem }: PullRequestContext): boolean => problem !== null,
+    pause: Pause = sleep(now),
   ) =>
     fromPromise<Asked<Output>, PullRequestContext>(async ({ input, signal }) => {
-      let [pauseMs, longestMs] = pausesMs();
-      let last = input.problem;
+      let [ms, longestMs] = settings().pauseMs;
+      let { problem } = input;
+      let news = 'moved' as PulseNews;
       for (let waits = waitsFirst(input); ; waits = true) {
-        if (waits) {
-          const ms = Math.max(pauseMs, (last?.retryAt ?? 0) - now());
-          await pause(input.taskId, ms, signal);
-          pauseMs = Math.min(pauseMs * 2, longestMs);
-        }
-        try {
-          const news = await doOnce(input, signal);
-          if (news !== null) return { done: news };
-          last = null;
-        } catch (error) {
-          signal.throwIfAborted();
-          last = problemIn(error);
-          const { needs, message } = last;
-          const isNew = needs !== input.problem?.needs || message !== input.problem.message;
-          if (isNew || needs === 'person') return { problem: last };
-        }
+        const asked = await orProblem(async () => {
+          if (waits) news = await pause(input, { ms, problem }, signal);
+          return doOnce(input, signal, news);
+        }, signal);
+        problem = 'problem' in asked ? asked.problem : null;
+        if (problem !== null && !isSame(problem, input.problem)) return { problem };
+        if ('done' in asked && asked.done !== null) return { done: asked.done };
+        if (waits && news !== 'task') ms = Math.min(ms * 2, longestMs);
       }
     });
