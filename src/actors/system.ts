@@ -87,6 +87,8 @@ export interface System {
   /** One sentence on the supervisor. */
   readonly check: Supervision['check'];
   readonly checkMerges: MergeQueue['check'];
+  /** Something moved in a repository of the forge. */
+  wakeForge(repository: string): Promise<void>;
   /** Takes effect for everything that begins later; a smaller cap stops no running agent. */
   reconfigure(settings: Settings): void;
   readonly settings: () => Settings;
@@ -614,6 +616,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     servers: ports.shared === undefined ? null : serversOf(store, parts.node),
     check: supervisor.check,
     checkMerges: merges.check,
+    wakeForge: pullRequests.wake,
     settings,
     reconfigure: (next) => {
       current = next;

@@ -28,6 +28,8 @@ export const openRoutes: ReadonlySet<string> = new Set([
   'GET /.well-known/agent-card.json',
   'GET /.well-known/agent.json',
   'GET /agents/:role/.well-known/agent-card.json',
+  // Signed.
+  'POST /forge/webhook',
 ]);
 /** A session of the web page cannot make another one. */
 const routesOfServerToken: ReadonlySet<string> = new Set(['POST /page/codes']);

@@ -156,6 +156,35 @@ const pagePaths = {
   },
 };
 
+const forgePaths = {
+  '/forge/webhook': {
+    post: {
+      summary: 'a delivery of the forge, signed with the secret of forge.webhook_secret_env',
+      security: [],
+      parameters: [
+        {
+          name: 'X-Hub-Signature-256',
+          in: 'header',
+          required: true,
+          schema: stringSchema,
+          description: 'sha256= and the HMAC-SHA256 of the body in hex',
+        },
+      ],
+      requestBody: { required: true, ...jsonContent({ type: 'object' }) },
+      responses: {
+        202: { description: 'the forge is asked soon, if the delivery is of our repository' },
+        ...openRefusals,
+        400: errorAnswer('the delivery names no repository, or is no JSON'),
+        401: errorAnswer('the signature is wrong'),
+        404: errorAnswer('the route is off'),
+        408: errorAnswer('the body took more than 10 s'),
+        413: errorAnswer('the body holds more than 25 MiB'),
+        429: errorAnswer('too many deliveries at once, or with a wrong signature'),
+      },
+    },
+  },
+};
+
 const frameAnswer = {
   200: { description: 'server-sent events', content: { 'text/event-stream': {} } },
 };
@@ -290,6 +319,7 @@ export const openApiDocument = (name: string, version: string) => ({
       'node, PATH, names of the keys and configuration that the server works with; what commands had made when an earlier process died',
     ),
     ...pagePaths,
+    ...forgePaths,
     '/openapi.json': readRoute('this description'),
   },
   components: {

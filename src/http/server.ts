@@ -21,6 +21,7 @@ import { addRestRoutes } from './a2a/rest-routes.ts';
 import type { A2aRules } from './a2a/versions.ts';
 import { discoveryDocument } from './discovery.ts';
 import { errorBody, errorStatuses, requestErrors } from './error-table.ts';
+import { addForgeWebhook, type ForgeWebhookOptions } from './forge-webhook.ts';
 import {
   answerHeaders,
   bearerToken,
@@ -244,6 +245,7 @@ const answerError = (
 export interface HttpServerOptions
   extends Omit<GateOptions, 'sessions'>,
     ExportOptions,
+    ForgeWebhookOptions,
     HealthOptions,
     Omit<PageRouteOptions, 'sessions' | 'onLogout'>,
     RpcRouteOptions,
@@ -377,6 +379,10 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
   app.get('/surroundings', async () => options.surroundings());
   addExportRoute(app, options, rpc.onRequest);
   addImageRoutes(app, system.service, rpc.onRequest);
+  addForgeWebhook(app, {
+    ...{ secret: options.forgeSecret, wake: system.wakeForge },
+    ...{ onRequest: rpc.onRequest, log: options.log },
+  });
   addStreamRoutes(app, openStream, options);
   return app;
 };

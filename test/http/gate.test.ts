@@ -210,6 +210,8 @@ test.each<readonly [string, Readonly<Record<string, string>>]>([
       'GET /.well-known/agent.json': 404,
       // `:role` is none.
       'GET /agents/:role/.well-known/agent-card.json': 404,
+      // No secret is set.
+      'POST /forge/webhook': 404,
     };
 
     const all = [

@@ -41,6 +41,9 @@ export interface Turn {
 }
 
 export interface Setting {
+  readonly forgeSecret?: string;
+  /** Instead of the look at the forge after a delivery. */
+  readonly wakeForge?: (repository: string) => Promise<void>;
   readonly mcp?: SystemPorts['mcp'];
   readonly mcpAnswer?: () => AnswerPolicy;
   readonly a2a?: Partial<A2aRules>;
@@ -305,6 +308,7 @@ export const startServer = async (setting: Setting = {}) => {
   let names: readonly string[] = [];
   const app: FastifyInstance = await buildServer({
     ...running,
+    system: { ...running.system, ...(setting.wakeForge && { wakeForge: setting.wakeForge }) },
     name: 'agent-task-server',
     version: '2.1.0',
     exportTask: exportFromServer(running.service, running.root, (text) => text),
@@ -318,6 +322,7 @@ export const startServer = async (setting: Setting = {}) => {
     tokenHint: 'look into the token file',
     modelCheck: () => ({ ok: true, detail: 'scripted' }),
     webhookCheck: () => null,
+    forgeSecret: setting.forgeSecret ?? null,
     surroundings: () => ({}),
     heartbeatMs: setting.heartbeatMs ?? 15_000,
     sharedLogins: null,

@@ -191,6 +191,8 @@ export interface ServerParts {
   readonly environment: Readonly<Record<string, string>>;
   readonly credentials: Readonly<Record<string, string>>;
   readonly webhooks: readonly SecretWebhook[];
+  /** Of deliveries of the forge. */
+  readonly forgeSecret: string | null;
 }
 
 /** Pending deadlines use the clock of the server that set them, so time must not run backwards. */

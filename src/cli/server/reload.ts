@@ -20,6 +20,7 @@ const fixed = [
   'store.url',
   'store.lease_seconds',
   'notify.webhooks',
+  'forge.webhook_secret_env',
   'notify.commands',
   'telemetry.otlp_endpoint',
 ] as const;

@@ -35,7 +35,7 @@ import { stateFolderError } from './secrets/private-files.ts';
 import { createRedactor } from './secrets/redact.ts';
 import { tokenFileFor } from './secrets/token-file.ts';
 import { createTokenSource } from './secrets/token-source.ts';
-import { takeWebhooks } from './secrets/webhook-secrets.ts';
+import { takeForgeSecret, takeWebhooks } from './secrets/webhook-secrets.ts';
 import { type Serving, serve } from './serve.ts';
 import { traceHeaders } from './traces.ts';
 
@@ -131,6 +131,7 @@ export const runServer = async ({
   const environment = { ...childEnvironment(env), ...gitIdentity(project.root) };
   const credentials = takeCredentials(env);
   const webhooks = takeWebhooks(loaded.config, env);
+  const forgeSecret = takeForgeSecret(loaded.config, env);
   const takeWith = takeFrom(project, { credentials, environment, env });
   let local: string | null = null;
   let onLocalModel = (): void => void Object.assign(current, take(loaded));
@@ -156,6 +157,7 @@ export const runServer = async ({
       ...storeSecrets(choice),
       ...Object.values(traceHeaders(env)),
       ...webhooks.map(({ secretText }) => secretText),
+      ...(forgeSecret === null ? [] : [forgeSecret]),
     ];
     const ofRemotes = remoteSecrets(project.root);
     const keptNow = keptSecrets(env);
@@ -198,6 +200,7 @@ export const runServer = async ({
       environment,
       credentials,
       webhooks,
+      forgeSecret,
       interrupted,
     };
     const running = await assemble(parts, await open(parts));

@@ -187,6 +187,7 @@ const buildApplication = (
     credentials,
     environment,
     interrupted,
+    forgeSecret,
   }: ServerParts,
   { tracker, store, system, ledger }: Assembled,
   state: ServingState,
@@ -214,6 +215,7 @@ const buildApplication = (
       return paused === null ? modelNote(config(), current) : { ok: false, detail: paused };
     },
     webhookCheck: () => state.webhookCheck(),
+    forgeSecret,
     configAccepted: () => current.refused === null,
     inspection,
     surroundings: () => ({

@@ -1,3 +1,4 @@
+import { Webhooks } from '@octokit/webhooks';
 import { expect, test, vi } from 'vitest';
 import { openForgeProject } from '../../support/forge/project.ts';
 
@@ -51,6 +52,34 @@ test('work is published, followed through its checks and reviews, and ends when 
   const shown = await agent('show', id, '--json');
   expect(JSON.parse(shown.out)).toMatchObject({ pull_request: { number: 1, state: 'merged' } });
   expect((await agent('replay', `${id}/pr`)).out).not.toContain('differs');
+});
+
+test('a signed delivery of the forge has the pull request looked at before its next look', {
+  tags: ['slow'],
+}, async () => {
+  const settings = { poll_seconds: 3_600, webhook_secret_env: 'HOOK_SECRET' };
+  const secret = 'a secret of the webhook of a test';
+  const { agent, github, complete, untilPr } = await open(settings, { HOOK_SECRET: secret });
+  const id = await complete('Add a page');
+  await agent('publish', id);
+  const { url } = JSON.parse((await agent('server', 'status', '--json')).out);
+  const deliver = async (repository: string) => {
+    const body = JSON.stringify({ action: 'submitted', repository: { full_name: repository } });
+    const signature = await new Webhooks({ secret }).sign(body);
+    const headers = { 'x-hub-signature-256': signature };
+    return (await fetch(`${url}/forge/webhook`, { method: 'POST', headers, body })).status;
+  };
+  await untilPr(id, { state: 'open', review: 'none' });
+  github.person.review(1, 'olga', 'APPROVED');
+  github.heard.length = 0;
+
+  expect(await deliver('acme/other')).toBe(202);
+  expect(github.heard).toEqual([]);
+  expect(await deliver('acme/Shop')).toBe(202);
+
+  await untilPr(id, { review: 'approved' });
+  expect((await agent('config', 'show')).out).not.toContain(secret);
+  expect((await agent('server', 'logs')).out).not.toContain(secret);
 });
 
 test('an answer that is lost and a server that is killed make no second pull request', {

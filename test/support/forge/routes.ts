@@ -213,7 +213,9 @@ const digested = (state: State, pull: Pull) => {
   const merge = pull.state === 'open' ? stateOfMerge(state, pull, sha) : 'unknown';
   const of = ({ number }: Said): boolean => number === pull.number;
   const contexts = [
-    ...state.runs.filter((run) => run.sha === sha).map(({ id, conclusion }) => ({ id, conclusion })),
+    ...state.runs
+      .filter((run) => run.sha === sha)
+      .map(({ id, conclusion }) => ({ id, conclusion })),
     ...state.statuses.filter((each) => each.sha === sha).map(({ id, state }) => ({ id, state })),
   ];
   return {

@@ -75,6 +75,6 @@ export const createForgePlace = ({
       known = { of, forge: createGitHub(options) };
     }
     const isOurs = isAtForge(address, wanted.api_url);
-    return { forge: known.forge, url: address, token: isOurs ? token() : null };
+    return { forge: known.forge, repository, url: address, token: isOurs ? token() : null };
   };
 };

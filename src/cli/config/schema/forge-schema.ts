@@ -26,6 +26,13 @@ export const forgeSection = z
       .describe(
         'variable with a token that may push and open pull requests; unset: GITHUB_TOKEN, then GH_TOKEN',
       ),
+    webhook_secret_env: z
+      .string()
+      .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'expected the name of a variable')
+      .optional()
+      .describe(
+        'variable with the secret of a webhook of the forge, 16 characters or more; set, POST /forge/webhook takes its deliveries',
+      ),
     publish: z
       .enum(['never', 'when_complete'])
       .default('never')

@@ -38,6 +38,21 @@ export interface SecretWebhook extends Webhook {
 export const shortHash = (text: string): string =>
   createHash('sha256').update(text).digest('hex').slice(0, 16);
 
+const forgeSecretAtLeast = 16;
+
+/** Takes the secret of deliveries of the forge out of the environment. @throws ConfigError */
+export const takeForgeSecret = ({ forge }: Config, env: NodeJS.ProcessEnv): string | null => {
+  const { webhook_secret_env: name } = forge;
+  if (name === undefined) return null;
+  const secret = env[name]?.trim() ?? '';
+  delete env[name];
+  if (secret.length >= forgeSecretAtLeast) return secret;
+  const has = secret === '' ? 'is not set' : `holds fewer than ${forgeSecretAtLeast} characters`;
+  throw new ConfigError(
+    `forge.webhook_secret_env: the variable ${name} ${has}; set it for the server, to what \`openssl rand -hex 32\` prints`,
+  );
+};
+
 /** Takes the secrets out of the environment, so that no child gets them. @throws ConfigError */
 export const takeWebhooks = (
   { notify }: Config,
