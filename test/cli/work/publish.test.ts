@@ -82,6 +82,29 @@ test('a signed delivery of the forge has the pull request looked at before its n
   expect((await agent('server', 'logs')).out).not.toContain(secret);
 });
 
+test('a limit of the forge parks all pull requests by one request, and says until when', {
+  tags: ['slow'],
+}, async () => {
+  const { agent, github, complete, untilPr } = await open();
+  const [one, two] = [await complete('Add a page'), await complete('Add a door')];
+  for (const id of [one, two]) await agent('publish', id);
+  for (const id of [one, two]) await untilPr(id, { checks: 'none', waits_for: 'review' });
+  const refused = () => github.heard.filter(({ status }) => status === 403).length;
+  const headers = { 'retry-after': '3' };
+  const body = { message: 'You have exceeded a secondary rate limit' };
+  const reason = expect.stringMatching(/answers nothing until 20.*Z: You have exceeded/);
+
+  github.fault({ match: /./, status: 403, headers, body });
+  const limited = [one, two].map((id) => untilPr(id, { waits_for: 'limit', reason }));
+  github.person.review(1, 'olga', 'APPROVED');
+  await Promise.all(limited);
+  const during = refused();
+  await untilPr(one, { review: 'approved', waits_for: 'person' });
+  await untilPr(two, { waits_for: 'review' });
+
+  expect([during, refused()]).toEqual([1, 1]);
+});
+
 test('an answer that is lost and a server that is killed make no second pull request', {
   tags: ['slow'],
 }, async () => {

@@ -13,6 +13,8 @@ export interface PulseWait {
   readonly number: number;
   /** Epoch ms; null: it may be asked at any time. */
   readonly notBefore: number | null;
+  /** Each answer of the forge ends the wait; else one that shows a change, or the longest pause. */
+  readonly isEager: boolean;
   /** For a forge that has to be asked about each one. */
   readonly pauseMs: number;
 }
@@ -39,6 +41,7 @@ export interface PulsePorts {
 }
 
 interface Waiter extends PulseWait {
+  readonly since: number;
   dueAt: number;
   readonly end: (news: PulseNews) => void;
   readonly fail: (error: unknown) => void;
@@ -109,8 +112,9 @@ export const createPulse = ({ forge: find, pauseMs, now }: PulsePorts): Pulse =>
       const digest = digests.get(waiter.number);
       // It began to wait while the forge was asked.
       if (digest === undefined) continue;
-      if (digest === looked.get(waiter.number)) waiter.end('same');
-      else if (looks < looksAtMost) {
+      if (digest === looked.get(waiter.number)) {
+        if (waiter.isEager || now() - waiter.since >= pauseMs()[1]) waiter.end('same');
+      } else if (looks < looksAtMost) {
         looks += 1;
         remember(looked, waiter.number, digest);
         waiter.end('moved');
@@ -181,6 +185,7 @@ export const createPulse = ({ forge: find, pauseMs, now }: PulsePorts): Pulse =>
         };
         const waiter: Waiter = {
           ...wanted,
+          since: now(),
           dueAt: now() + wanted.pauseMs,
           end: (news) => {
             leave();

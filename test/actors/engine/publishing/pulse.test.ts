@@ -41,7 +41,8 @@ const open = (count: number, looksCost = 4) => {
     let pauseMs = 10_000;
     let notBefore: number | null = null;
     while (!ending.signal.aborted) {
-      const wanted: PulseWait = { taskId: taskOf(number), number, notBefore, pauseMs };
+      const isEager = notBefore !== null;
+      const wanted: PulseWait = { taskId: taskOf(number), number, notBefore, isEager, pauseMs };
       const found: PulseNews | Error = await pulse
         .wait(wanted, signal)
         .catch((error: Error) => error);
