@@ -104,7 +104,7 @@ export const openWorktrees = (files) => {
  */
 export const openSystem = async (
   options = {},
-  { scripts = [{ turns: [finish] }], turnMs = 0, workspace, wrap = (model) => model } = {},
+  { scripts = [{ turns: [finish] }], turnMs = 0, workspace, forge, wrap = (model) => model } = {},
 ) => {
   const folder = mkdtempSync(join(tmpdir(), 'agent-bench-'));
   const { db, store, ledger, tracker, writes } = openTasks(folder);
@@ -166,6 +166,7 @@ export const openSystem = async (
       now: Date.now,
       onLeaseLost: () => {},
       log: () => {},
+      ...(forge && { forge }),
     },
   );
   await system.start();
@@ -201,6 +202,7 @@ export const openServer = async (
     tokenHint: '',
     modelCheck: () => ({ ok: true, detail: '' }),
     webhookCheck: () => null,
+    forgeSecret: null,
     mcpAnswer: () => 'questions',
     tokenProblem: () => null,
     inspection: null,
