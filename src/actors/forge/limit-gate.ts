@@ -39,5 +39,3 @@ export const createLimitGate = (now: () => number) => {
     },
   };
 };
-
-export type LimitGate = ReturnType<typeof createLimitGate>;
