@@ -1,7 +1,7 @@
 import { type Skipped, whySkipped } from '../model/skipped.ts';
 import { request } from './call.ts';
 import { readDetails } from './details.ts';
-import type { NewImage } from './images-part.ts';
+import type { NewImage } from './later-parts.ts';
 import { call } from './source.ts';
 import { putTask, removeTask, type TaskView } from './tasks.ts';
 

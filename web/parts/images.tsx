@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { messageOf } from '../../src/machines/message-of.ts';
 import { request } from '../data/call.ts';
-import type { ImagesProps } from '../data/images-part.ts';
+import type { ImagesProps } from '../data/later-parts.ts';
 import type { TaskView } from '../data/tasks.ts';
 import { Button } from './button.tsx';
 

@@ -1,12 +1,16 @@
 import { Fragment } from 'preact';
 import type { Recording } from '../../src/actors/journal/replay/recording.ts';
+import { parts } from '../data/later-parts.ts';
 import { dateAndTime, numbered } from '../model/format.ts';
 import { Icon, type IconName, Mark } from '../parts/icon.tsx';
 import { machinesPath, route, taskPath, type View } from '../shell/router.ts';
 import { DiffView } from '../views/diff/diff-view.tsx';
+import { AgentChart } from '../views/machines/agent-chart.tsx';
 import { Machines } from '../views/machines/machines.tsx';
 import { TaskPage } from '../views/task/task-page.tsx';
 import { missingIn } from './recorded-source.ts';
+
+parts.AgentChart = AgentChart;
 
 const views = { task: TaskPage, machines: Machines, diff: DiffView } as const;
 type RecordedView = keyof typeof views;

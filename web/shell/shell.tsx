@@ -1,6 +1,6 @@
 import { type ComponentType, Fragment } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { parts } from '../data/images-part.ts';
+import { parts } from '../data/later-parts.ts';
 import { session } from '../data/session.ts';
 import { isLoaded, tasks } from '../data/tasks.ts';
 import { slots, spentToday } from '../data/totals.ts';
@@ -12,7 +12,6 @@ import { Board } from '../views/board/board.tsx';
 import { CreateView } from '../views/create/create-view.tsx';
 import { EditView } from '../views/create/edit-view.tsx';
 import { DiffView } from '../views/diff/diff-view.tsx';
-import { Machines } from '../views/machines/machines.tsx';
 import { NeedsYou } from '../views/needs-you/needs-you.tsx';
 import { TaskPage } from '../views/task/task-page.tsx';
 import { WorkflowPage } from '../views/workflow/workflow-page.tsx';
@@ -36,7 +35,7 @@ const views: Readonly<Record<View, ComponentType<{ taskId: string }>>> = {
   'needs-you': NeedsYou,
   board: Board,
   graph: later('Graph'),
-  machines: Machines,
+  machines: later('Machines'),
   system: later('System'),
   task: TaskPage,
   diff: DiffView,
@@ -46,6 +45,7 @@ const views: Readonly<Record<View, ComponentType<{ taskId: string }>>> = {
 };
 
 parts.Images = later('Images');
+parts.AgentChart = later('AgentChart');
 
 const Navigation = () => (
   <nav aria-label="Views">

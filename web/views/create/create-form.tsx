@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
 import { create, run } from '../../data/actions.ts';
-import { type NewImage, parts } from '../../data/images-part.ts';
+import { type NewImage, parts } from '../../data/later-parts.ts';
 import { tasks } from '../../data/tasks.ts';
 import { roles } from '../../data/totals.ts';
 import { idNamed } from '../../model/search.ts';

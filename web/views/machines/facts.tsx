@@ -2,8 +2,9 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { call } from '../../data/source.ts';
 import type { TaskView } from '../../data/tasks.ts';
-import { type Chart, type Moment, type Scene, waysBetween } from '../../model/chart.ts';
+import { type Chart, type Scene, waysBetween } from '../../model/chart.ts';
 import { clockWithSeconds } from '../../model/format.ts';
+import type { Moment } from '../../model/moments.ts';
 import { Icon } from '../../parts/icon.tsx';
 
 interface Explanation {

@@ -3,16 +3,8 @@ import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { isRecorded, openHistory } from '../../data/source.ts';
 import { queueFrames, type TaskView, tasks } from '../../data/tasks.ts';
 import { health, readHealth } from '../../data/totals.ts';
-import {
-  chartOf,
-  createMoments,
-  type Machine,
-  machines,
-  type Scene,
-  sceneAt,
-  sceneIn,
-  shownMachine,
-} from '../../model/chart.ts';
+import { chartOf, type Scene, sceneAt, sceneIn } from '../../model/chart.ts';
+import { createMoments, type Machine, machines, shownMachine } from '../../model/moments.ts';
 import { isMerging } from '../../model/state.ts';
 import { Empty } from '../../parts/notice.tsx';
 import { TaskLine } from '../../parts/task-link.tsx';

@@ -1,7 +1,7 @@
 import { useComputed } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import type { TaskHistory } from '../../data/source.ts';
-import { createMoments, type Moment } from '../../model/chart.ts';
+import { createMoments, type Moment } from '../../model/moments.ts';
 import { atSeq, slideTo } from '../../shell/router.ts';
 
 /** The transition of a history that is shown. */

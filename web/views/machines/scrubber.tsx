@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { isRecorded } from '../../data/source.ts';
-import type { Machine, Moment } from '../../model/chart.ts';
 import { clockWithSeconds } from '../../model/format.ts';
+import type { Machine, Moment } from '../../model/moments.ts';
 import { Button } from '../../parts/button.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import type { Shown } from './moment.ts';

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { tasks } from '../../data/tasks.ts';
-import { shownMachine } from '../../model/chart.ts';
 import { numbered } from '../../model/format.ts';
+import { shownMachine } from '../../model/moments.ts';
 import { heldUpBy, needing } from '../../model/order.ts';
 import { isMerging, lookOf } from '../../model/state.ts';
 import { MergeAll } from '../../parts/merge-all.tsx';

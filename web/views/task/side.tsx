@@ -1,11 +1,9 @@
+import { parts } from '../../data/later-parts.ts';
 import { isRecorded } from '../../data/source.ts';
 import { type TaskView, tasks } from '../../data/tasks.ts';
-import { chartOf, sceneAt } from '../../model/chart.ts';
 import { count, duration, money } from '../../model/format.ts';
 import { Icon, type IconName } from '../../parts/icon.tsx';
 import { TaskLine } from '../../parts/task-link.tsx';
-import { machinesPath } from '../../shell/router.ts';
-import { ChartDrawing } from '../machines/chart-drawing.tsx';
 import type { Shown } from '../machines/moment.ts';
 
 type AttemptView = NonNullable<TaskView['attempts']>[number];
@@ -90,22 +88,6 @@ const Usage = ({ task: { usage, attempt } }: { task: TaskView }) =>
     </section>
   );
 
-/** The agent at work, live or at the moment that is shown. */
-const AgentChart = ({ id, shown: { all, moment } }: { id: string; shown: Shown }) => {
-  const scene = sceneAt(all, 'agent', moment?.seq ?? 0);
-  return (
-    <section>
-      <h2>
-        Agent <code>{scene.here}</code> <a href={machinesPath(id)}>Machines</a>
-      </h2>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls by the keyboard */}
-      <section class="chart-part" tabIndex={0} aria-label="Statechart">
-        <ChartDrawing chart={chartOf('agent')} scene={scene} name="agent" isPart />
-      </section>
-    </section>
-  );
-};
-
 const shownAtMost = 20;
 const List = ({ name, ids, none }: { name: string; ids: readonly string[]; none: string }) => (
   <section>
@@ -125,7 +107,7 @@ export const Side = ({ task, shown }: { task: TaskView; shown: Shown }) => {
     .map(({ task_id }) => task_id);
   return (
     <aside class="task-side" aria-label="About the task">
-      {task.status === 'started' && <AgentChart id={task.task_id} shown={shown} />}
+      {task.status === 'started' && <parts.AgentChart id={task.task_id} shown={shown} />}
       <Attempts task={task} />
       <Usage task={task} />
       <List name="Waits for" ids={task.dependencies} none="It waits for no other task." />

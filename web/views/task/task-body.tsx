@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useMemo } from 'preact/hooks';
 import type { Frame } from '../../data/frame.ts';
-import { parts } from '../../data/images-part.ts';
+import { parts } from '../../data/later-parts.ts';
 import { isRecorded, type TaskHistory } from '../../data/source.ts';
 import type { TaskView } from '../../data/tasks.ts';
 import { createLog } from '../../model/log.ts';

@@ -1,5 +1,6 @@
 import type { Signal } from '@preact/signals';
 import type { ComponentType } from 'preact';
+import type { Moment } from '../model/moments.ts';
 import type { TaskView } from './tasks.ts';
 
 /** An image that was uploaded for a task that is about to be made. */
@@ -15,5 +16,13 @@ export interface ImagesProps {
   readonly fail?: (message: string) => void;
 }
 
-/** Draws the images of a task, or those for a new one; nothing in a recording, which has none. */
-export const parts: { Images: ComponentType<ImagesProps> } = { Images: () => null };
+export interface AgentChartProps {
+  readonly id: string;
+  readonly shown: { readonly all: readonly Moment[]; readonly moment: Moment | null };
+}
+
+/** Parts of a view that are loaded when they are first drawn; a recording has no images. */
+export const parts: {
+  Images: ComponentType<ImagesProps>;
+  AgentChart: ComponentType<AgentChartProps>;
+} = { Images: () => null, AgentChart: () => null };
