@@ -145,7 +145,10 @@ const pagePaths = {
     get: {
       summary: 'the project of this server, when it started, and when the session ends',
       responses: {
-        200: answerSchemaOf('the session', 'project', 'version', 'started_at', 'expires_at'),
+        200: answerSchemaOf(
+          'the session; repository: where pull requests go to, if anywhere',
+          ...['project', 'version', 'started_at', 'expires_at', 'repository'],
+        ),
         ...commonRefusals,
       },
     },

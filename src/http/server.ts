@@ -72,6 +72,8 @@ interface PageRouteOptions {
   /** The name of the project's folder. */
   readonly projectName: string;
   readonly version: string;
+  /** `owner/name` of the repository that pull requests go to; null: there is none. */
+  readonly forgeRepository: () => Promise<string | null>;
 }
 
 const codeSchema = z.strictObject({ code: z.string().min(1).max(256) });
@@ -126,10 +128,12 @@ const addPageRoutes = (app: FastifyInstance, options: PageRouteOptions): void =>
   });
   app.get('/page/session', async (request) => {
     const found = await sessions.find(bearerToken(request) ?? '');
+    const repository = await options.forgeRepository().catch(() => null);
     return {
       project: projectName,
       version,
       started_at: startedAt,
+      ...(repository === null ? {} : { repository }),
       ...(found === null ? {} : { expires_at: new Date(found.expiresAt).toISOString() }),
     };
   });

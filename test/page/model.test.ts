@@ -10,7 +10,7 @@ import { createMoments } from '../../web/model/moments.ts';
 import { groupsOf, needing } from '../../web/model/order.ts';
 import { idNamed } from '../../web/model/search.ts';
 import { whySkipped } from '../../web/model/skipped.ts';
-import { ageOf, lookOf } from '../../web/model/state.ts';
+import { ageOf, isToReview, lookOf, whyOf } from '../../web/model/state.ts';
 
 /** What the graph reads of a task. */
 const taskOf = (task_id: string, dependencies: readonly string[], more: object = {}) =>
@@ -301,4 +301,28 @@ test('tasks that a run did not start are named by reason, and long lists are cut
   );
   expect(whySkipped(many)).toMatch(/^t0, .*, t7 and 192 more \(no role yet/);
   expect(whySkipped(odd)).toMatch(/t3 \(reason 3\); 46 more for other reasons$/);
+});
+
+const open = { number: 7, state: 'open', checks: 'green', review: 'none', mergeable: 'yes' };
+test.each([
+  ['waits for a review', { ...open, waits_for: 'review', reason: 'nobody' }, 'forge', 'In review'],
+  ['is merged by the server', { ...open, state: 'merging' }, 'forge', 'In review'],
+  ['has red checks', { ...open, checks: 'red', waits_for: 'person' }, 'needs', 'Checks failed'],
+  ['conflicts', { ...open, mergeable: 'conflicting', waits_for: 'person' }, 'needs', 'Conflicts'],
+  ['was refused', { state: 'publishing', waits_for: 'person' }, 'needs', 'Not published'],
+  ['is merged', { ...open, state: 'merged' }, 'done', 'Merged'],
+  ['was closed', { ...open, state: 'closed' }, 'review', 'Ready to merge'],
+])('a task whose pull request %s is where its next step is', (_, pull_request, column, word) => {
+  const work = { files: 1, insertions: 1, deletions: 0 };
+  const more = {
+    status: 'complete',
+    phase: 'complete',
+    work,
+    pull_request: { round: 0, ...pull_request },
+  };
+  const [, task] = taskOf('t', [], more);
+
+  expect(lookOf(task)).toMatchObject({ column, word });
+  expect(isToReview(task)).toBe(column === 'review');
+  expect(whyOf(task, undefined, new Map())).toMatch(/#7|its pull request/);
 });

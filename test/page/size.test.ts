@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 
 const page = join(import.meta.dirname, '..', '..', 'dist', 'page');
 
-test('what a visitor loads first is at most 60 KB, compressed, and all views at most 65 KB', () => {
+test('what a visitor loads first is at most 60 KB, compressed, and all views at most 68 KB', () => {
   const html = readFileSync(join(page, 'index.html'), 'utf8');
   const sizes = readdirSync(join(page, 'assets')).map((name) => ({
     size: gzipSync(readFileSync(join(page, 'assets', name))).length,
@@ -14,7 +14,7 @@ test('what a visitor loads first is at most 60 KB, compressed, and all views at 
   const sum = (some: typeof sizes): number => some.reduce((all, { size }) => all + size, 0);
 
   expect(sum(sizes.filter(({ isFirst }) => isFirst))).toBeLessThanOrEqual(60 * 1024);
-  expect(sum(sizes)).toBeLessThanOrEqual(65 * 1024);
+  expect(sum(sizes)).toBeLessThanOrEqual(68 * 1024);
 });
 
 test('script and styles of an exported task are at most 60 KB, compressed', () => {

@@ -311,6 +311,7 @@ export const startServer = async (setting: Setting = {}) => {
     system: { ...running.system, ...(setting.wakeForge && { wakeForge: setting.wakeForge }) },
     name: 'agent-task-server',
     version: '2.1.0',
+    forgeRepository: async () => null,
     exportTask: exportFromServer(running.service, running.root, (text) => text),
     models: () => ['scripted'],
     hosts: () => names,

@@ -3,7 +3,7 @@ import { request } from './call.ts';
 import { readDetails } from './details.ts';
 import type { NewImage } from './later-parts.ts';
 import { call } from './source.ts';
-import { putTask, removeTask, type TaskView } from './tasks.ts';
+import { type PullRequest, putTask, removeTask, type TaskView, tasks } from './tasks.ts';
 
 const change = async (
   method: string,
@@ -96,6 +96,21 @@ export const update = async ({ task_id }: TaskView): Promise<void> => {
   const { status, message } = await call<Updated>('update', params);
   readDetails([task_id]);
   if (status === 'refused') throw new Error(`Not updated: ${message}`);
+};
+
+/** Opens its pull request, or brings it up to date. @throws CallError, Error when nothing came of it */
+export const publish = async (
+  { task_id, pull_request: before }: TaskView,
+  draft: boolean,
+): Promise<void> => {
+  const params = { task_id, ...(draft ? { draft } : {}) };
+  const { pull_request } = await call<{ readonly pull_request: PullRequest }>('publish', params);
+  const task = tasks.value.get(task_id);
+  if (task !== undefined) putTask({ ...task, pull_request });
+  if (pull_request.state !== 'publishing') return;
+  if (pull_request.waits_for !== 'person') throw new Error('Not yet: the server tries again.');
+  // The view says why; the same reason again would change nothing there.
+  if (pull_request.reason === before?.reason) throw new Error('Refused again, for that reason.');
 };
 
 export const discard = async ({ task_id, attempt }: TaskView): Promise<void> => {

@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 
 export type Session =
   | { readonly state: 'checking' }
@@ -8,6 +8,8 @@ export type Session =
       readonly project: string;
       readonly version: string;
       readonly started_at: string;
+      /** Where pull requests go to, `owner/name`. */
+      readonly repository?: string;
     };
 
 export const session = signal<Session>({ state: 'checking' });
@@ -103,6 +105,11 @@ export const signIn = async (): Promise<void> => {
     session.value = { state: 'out', message: 'The server does not answer.' };
   }
 };
+
+/** Null: the project is at no forge. */
+export const repository = computed(() =>
+  session.value.state === 'in' ? (session.value.repository ?? null) : null,
+);
 
 export const signOut = async (): Promise<void> => {
   const headers = authorization();

@@ -6,6 +6,7 @@ import { type Frame, numberOf, textOf } from './frame.ts';
 import { call } from './source.ts';
 
 export type { TaskView };
+export type PullRequest = NonNullable<TaskView['pull_request']>;
 
 /** What the frames of a live attempt say beyond the task; kept while the task is started. */
 export interface Activity {
@@ -30,14 +31,14 @@ const changeTasks = (change: (all: Map<string, TaskView>) => void): void => {
   tasks.value = all;
 };
 
-/** Details that only `status` answers stay; those of an attempt, as long as it is the same. */
+/** Details that frames do not have stay; those of an attempt, as long as it is the same. */
 const withDetails = (before: TaskView | undefined, view: TaskView): TaskView => {
   // A title with bidi controls would be read as another one.
   const after = { ...view, title: oneLine(view.title) };
   if (before === undefined) return after;
-  const { work, attempts, attachments } = before;
+  const { work, attempts, attachments, pull_request } = before;
   const kept = before.attempt === after.attempt ? { work, attempts } : {};
-  return { attachments, ...kept, ...after };
+  return { attachments, pull_request, ...kept, ...after };
 };
 
 /** After a call that answers with the task. */
@@ -108,6 +109,12 @@ const changesIn = (frames: readonly Frame[], all: Map<string, TaskView>) => {
     } else if (data['deleted'] === true) {
       all.delete(id);
       unknown.delete(id);
+      changed = true;
+    } else if (type === 'pullRequest') {
+      const [task, pull_request] = [textOf(data['task']), data['pull_request'] as PullRequest];
+      const known = all.get(task);
+      if (known === undefined) unknown.add(task);
+      else all.set(task, { ...known, pull_request });
       changed = true;
     } else if (type === 'workflow') continue;
     else if (type === 'mergeQueue') {

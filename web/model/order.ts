@@ -70,6 +70,7 @@ export const columnsOf = (all: Tasks): Readonly<Record<Column, readonly TaskView
     working: [],
     needs: [],
     review: [],
+    forge: [],
     done: [],
   };
   for (const task of all.values()) found[lookOf(task).column].push(task);
@@ -81,6 +82,7 @@ export const columnsOf = (all: Tasks): Readonly<Record<Column, readonly TaskView
   found.working.sort(urgentFirst);
   found.needs.sort(byRank);
   found.review.sort(byRank);
+  found.forge.sort(newestFirst);
   found.done.sort(newestFirst);
   return found;
 };

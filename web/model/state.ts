@@ -1,11 +1,11 @@
 import { conflictWords } from '../../src/machines/conflict-words.ts';
 import { budgetInReason, phaseInWords } from '../../src/machines/phase.ts';
-import type { Activity, Tasks, TaskView } from '../data/tasks.ts';
+import type { Activity, PullRequest, Tasks, TaskView } from '../data/tasks.ts';
 import type { IconName } from '../parts/icon.tsx';
 import { age, causeIn, clock, numbered, oneLine } from './format.ts';
 
 export type Tone = 'wait' | 'work' | 'need' | 'fail' | 'rev' | 'done';
-export type Column = 'dependency' | 'slot' | 'working' | 'needs' | 'review' | 'done';
+export type Column = 'dependency' | 'slot' | 'working' | 'needs' | 'review' | 'forge' | 'done';
 
 /** How a task looks: its column on the board, its icon, its colour, its word. */
 export interface Look {
@@ -53,9 +53,23 @@ export const hasOpenWork = ({ status, work }: TaskView): boolean =>
   work.merged_at === undefined &&
   work.discarded_at === undefined;
 
-/** Complete, with changes that can be merged and that nobody has merged. */
-export const isToReview = ({ status, work }: TaskView): boolean =>
-  status === 'complete' &&
+const overAtForge: ReadonlySet<string> = new Set(['merged', 'closed', 'abandoned']);
+
+/** The pull request that complete work waits for; null where it is over, or there is none. */
+export const pullRequestOf = (task: TaskView): PullRequest | null => {
+  const { status, work, pull_request: found } = task;
+  const isOpen = found !== undefined && !overAtForge.has(found.state);
+  return status === 'complete' && isOpen && work?.merged_at === undefined ? found : null;
+};
+
+/** Complete, with changes that a person can merge here and that nobody has merged. */
+export const isToReview = (task: TaskView): boolean =>
+  task.status === 'complete' &&
+  task.pull_request?.state !== 'merged' &&
+  pullRequestOf(task) === null &&
+  hasMergeable(task);
+
+const hasMergeable = ({ work }: TaskView): boolean =>
   work !== undefined &&
   work.files > 0 &&
   work.merged_at === undefined &&
@@ -70,9 +84,30 @@ const ended = (task: TaskView): Look => {
   if (task.status === 'cancelled') return look('done', 'struck', 'wait', 'Cancelled');
   const merge = merges[task.work?.merge?.state ?? ''];
   if (merge === merging) return merging;
+  const pullRequest = pullRequestOf(task);
+  if (pullRequest !== null) return atForge(pullRequest);
   if (isToReview(task)) return merge ?? toReview;
+  const isMerged = task.pull_request?.state === 'merged';
   const { merged_at: merged, discarded_at: discarded } = task.work ?? {};
-  return look('done', 'check', 'done', merged ? 'Merged' : discarded ? 'Discarded' : 'Done');
+  return look(
+    'done',
+    'check',
+    'done',
+    merged || isMerged ? 'Merged' : discarded ? 'Discarded' : 'Done',
+  );
+};
+
+/** What a person has to do about it, the first that holds. */
+const atForge = ({ state, checks, review, mergeable, waits_for: waits }: PullRequest): Look => {
+  if (waits !== 'person')
+    return state === 'publishing'
+      ? look('forge', 'clock', 'wait', 'Publishing')
+      : look('forge', 'pull', 'rev', 'In review');
+  if (state === 'publishing') return look('needs', 'cross', 'fail', 'Not published');
+  if (mergeable === 'conflicting') return look('needs', 'pull', 'fail', 'Conflicts');
+  if (checks === 'red') return look('needs', 'cross', 'fail', 'Checks failed');
+  if (review === 'changes') return look('needs', 'pencil', 'need', 'Changes asked for');
+  return look('needs', 'pull', 'need', review === 'approved' ? 'Approved' : 'Pull request');
 };
 
 const toReview = look('review', 'merge', 'rev', 'Ready to merge');
@@ -143,6 +178,12 @@ const changesOf = ({ work }: TaskView): string => {
   return `${numbered(files, 'file')}, +${added} −${removed}`;
 };
 
+/** `#12: 1 check failed: ci/test` */
+const whyAtForge = ({ number, state, reason }: PullRequest): string => {
+  const name = number === undefined ? 'its pull request' : `#${number}`;
+  return `${name}: ${reason ?? (state === 'publishing' ? 'it is pushed' : 'it is followed')}`;
+};
+
 const whyToReview = (task: TaskView): string => {
   const { state, message = '' } = task.work?.merge ?? {};
   if (state === 'refused') return `not merged: ${causeIn(message)}`;
@@ -155,7 +196,12 @@ const whyToReview = (task: TaskView): string => {
 const whyEnded = (task: TaskView): string => {
   if (task.status === 'failed') return causeIn(task.error?.message ?? 'the attempt failed');
   if (task.status === 'cancelled') return 'cancelled';
-  if (isToReview(task)) return whyToReview(task);
+  const pullRequest = pullRequestOf(task);
+  if (pullRequest !== null) return whyAtForge(pullRequest);
+  const { state, number } = task.pull_request ?? {};
+  if (state === 'merged') return `merged at the forge, #${number}`;
+  if (isToReview(task))
+    return `${whyToReview(task)}${state === 'closed' ? `; #${number} was closed` : ''}`;
   const at = task.work?.merged_at;
   if (at !== undefined && isMerging(task)) return 'its undo is tested';
   if (at !== undefined) return `merged, ${clock(Date.parse(at))}`;

@@ -35,6 +35,7 @@ const groups: readonly (readonly [string, readonly (readonly [string, string])[]
       ['Retry', 'r'],
       ['Update', 'u'],
       ['Merge', 'm'],
+      ['Publish', 'p'],
     ],
   ],
   [
@@ -47,6 +48,7 @@ const groups: readonly (readonly [string, readonly (readonly [string, string])[]
       ['Follow the log', 'f'],
       ['Update', 'u'],
       ['Merge', 'm'],
+      ['Publish', 'p'],
       ['Send back', 's'],
     ],
   ],

@@ -10,6 +10,7 @@ import { createHistories } from '../../actors/store/rows/histories.ts';
 import { createPushConfigs } from '../../actors/store/rows/push-configs.ts';
 import { buildServer } from '../../http/server.ts';
 import { checkRepository } from '../config/common-repository.ts';
+import { forgeRepository } from '../config/places/forge-place.ts';
 import { stateFiles } from '../config/places/project.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 import { a2aRulesFrom } from '../config/settings.ts';
@@ -188,6 +189,7 @@ const buildApplication = (
     environment,
     interrupted,
     forgeSecret,
+    workspace,
   }: ServerParts,
   { tracker, store, system, ledger }: Assembled,
   state: ServingState,
@@ -232,6 +234,7 @@ const buildApplication = (
     page: readPage(),
     onCodeOver: (code) => removeRedirect(project.stateDir, code),
     projectName: basename(project.root),
+    forgeRepository: () => forgeRepository(current.loaded.config.forge, workspace),
     exportTask: exportFromServer(system.service, project.root, redact),
     sharedLogins: sharedLoginsOf(ledger.db),
     now: Date.now,

@@ -57,6 +57,10 @@ const columns: readonly ColumnHead<Column>[] = [
     fact: (all) => `${all.length} ready to merge`,
   },
   {
+    ...{ column: 'forge', name: 'In review', icon: 'pull', tone: 'rev' },
+    fact: (all) => numbered(all.length, 'pull request'),
+  },
+  {
     ...{ column: 'done', name: 'Done', icon: 'check', tone: 'done' },
     fact: () => 'newest first',
   },
@@ -125,7 +129,10 @@ const drawnColumns = (
   wanted: (task: TaskView) => boolean,
 ): readonly { readonly head: ColumnHead; readonly all: readonly TaskView[] }[] => {
   const found = columnsOf(tasks.value);
-  const facts = columns.map((head) => ({ head, all: found[head.column].filter(wanted) }));
+  const facts = columns
+    .map((head) => ({ head, all: found[head.column].filter(wanted) }))
+    // Most projects have no pull requests.
+    .filter(({ head, all }) => head.column !== 'forge' || all.length > 0);
   if (by === 'fact') return facts;
   const shown = facts.flatMap(({ all }) => all);
   return groupsOf(shown, by).map(([name, all]) => ({ head: headOf(name), all }));

@@ -10,6 +10,7 @@ import { Icon } from '../../parts/icon.tsx';
 import { MergeButton } from '../../parts/merge-button.tsx';
 import { NoTask } from '../../parts/no-task.tsx';
 import { Empty, Problem } from '../../parts/notice.tsx';
+import { PublishButton, PullRequestLine } from '../../parts/pull-request.tsx';
 import { StatusPill } from '../../parts/status.tsx';
 import { go, taskPath } from '../../shell/router.ts';
 import { FileDiff } from './file-diff.tsx';
@@ -48,9 +49,11 @@ const Head = ({ task, pending, fail }: HeadProps) => {
             Attempt {task.attempt} on <code>{task.work.branch}</code>
           </p>
         )}
+        <PullRequestLine task={task} />
       </div>
       {!isRecorded() && (
         <div class="task-actions">
+          <PublishButton task={task} fail={fail} />
           {isToReview(task) && (
             <MergeButton
               kind={pending.length === 0 ? 'primary' : 'plain'}

@@ -5,6 +5,7 @@ import { Button } from '../../parts/button.tsx';
 import { Cause, Refused } from '../../parts/cause.tsx';
 import { MergeButton } from '../../parts/merge-button.tsx';
 import { Prose } from '../../parts/prose.tsx';
+import { PublishButton, PullRequestLink } from '../../parts/pull-request.tsx';
 import { taskPath } from '../../shell/router.ts';
 import type { AskedProps } from './asked.tsx';
 
@@ -40,6 +41,20 @@ export const Failed = ({ task, fail }: AskedProps) => (
   </>
 );
 
+/** A pull request that waits for a person. */
+export const AtForge = ({ task, fail }: AskedProps) => (
+  <>
+    <p class="asked">{task.pull_request?.reason}</p>
+    <div class="actions">
+      {task.pull_request && <PullRequestLink pullRequest={task.pull_request} kind="button" />}
+      <PublishButton task={task} fail={fail} />
+      <a class="button quiet" href={taskPath(task.task_id, 'diff')}>
+        Diff and send back
+      </a>
+    </div>
+  </>
+);
+
 export const ReadyToMerge = ({ task, fail }: AskedProps) => {
   return (
     <>
@@ -50,6 +65,7 @@ export const ReadyToMerge = ({ task, fail }: AskedProps) => {
       {task.result !== undefined && <Prose kind="asked" text={task.result} />}
       <div class="actions">
         <MergeButton task={task} fail={fail} />
+        <PublishButton task={task} fail={fail} />
         <a class="button quiet" href={taskPath(task.task_id, 'diff')}>
           Diff and send back
         </a>

@@ -2,12 +2,12 @@ import { useSignal } from '@preact/signals';
 import { now } from '../../data/now.ts';
 import { type TaskView, tasks } from '../../data/tasks.ts';
 import { age, clock, money, numbered } from '../../model/format.ts';
-import { lookOf, sinceOf, turnsOf, whyOf } from '../../model/state.ts';
+import { lookOf, pullRequestOf, sinceOf, turnsOf, whyOf } from '../../model/state.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Problem } from '../../parts/notice.tsx';
 import { taskPath } from '../../shell/router.ts';
 import { Approval, Question } from './asked.tsx';
-import { Failed, ReadyToMerge } from './ended.tsx';
+import { AtForge, Failed, ReadyToMerge } from './ended.tsx';
 import { PersonsStep } from './persons-step.tsx';
 
 /** Role, attempt, turn, cost, and what waits behind it. */
@@ -50,6 +50,7 @@ export const Asked = ({ task, fail }: { task: TaskView; fail: (message: string) 
   if (task.phase === 'waiting_for_person') return <PersonsStep task={task} fail={fail} />;
   if (task.parked_until !== undefined)
     return <p class="asked">{whyOf(task, undefined, tasks.value)}</p>;
+  if (pullRequestOf(task) !== null) return <AtForge task={task} fail={fail} />;
   return task.status === 'failed' ? (
     <Failed task={task} fail={fail} />
   ) : (

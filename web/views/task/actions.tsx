@@ -5,6 +5,7 @@ import { roles } from '../../data/totals.ts';
 import { hasOpenWork, isMerging, isToReview } from '../../model/state.ts';
 import { Button } from '../../parts/button.tsx';
 import { MergeButton, UndoButton } from '../../parts/merge-button.tsx';
+import { PublishButton } from '../../parts/pull-request.tsx';
 import { saveFile } from '../../parts/save-file.ts';
 import { taskPath } from '../../shell/router.ts';
 
@@ -127,6 +128,7 @@ export const Actions = ({ task, fail }: ActionProps) => {
       {(status === 'queued' && task.phase === 'waiting_for_run') || isWaiting ? (
         <Run task={task} fail={fail} />
       ) : null}
+      <PublishButton task={task} fail={fail} mayDraft />
       {(isToReview(task) || isMerging(task)) && (
         <MergeButton kind="primary" task={task} fail={fail} />
       )}

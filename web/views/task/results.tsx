@@ -28,7 +28,7 @@ const Comments = ({ task }: { task: TaskView }) => {
   );
 };
 
-const Changes = ({ task: { work, task_id } }: { task: TaskView }) =>
+const Changes = ({ task: { work, task_id, pull_request } }: { task: TaskView }) =>
   work === undefined ? null : (
     <>
       <h2>Changes</h2>
@@ -41,7 +41,9 @@ const Changes = ({ task: { work, task_id } }: { task: TaskView }) =>
           <span class="tone-fail">−{work.deletions}</span> on <code>{work.branch}</code>
           {work.discarded_at === undefined
             ? work.merged_at === undefined
-              ? '. Not merged.'
+              ? pull_request?.state === 'merged'
+                ? `. Merged at the forge, #${pull_request.number}.`
+                : '. Not merged.'
               : `. Merged${work.tested === undefined ? '' : `, tested with ${work.tested.commands.join(', ')}`}.`
             : '. Discarded.'}
         </p>

@@ -2,7 +2,13 @@ import type { ComponentChildren } from 'preact';
 import { workedMs } from '../../../src/http/worked-time.ts';
 import { now } from '../../data/now.ts';
 import { isRecorded } from '../../data/source.ts';
-import { type Activity, activities, type TaskView, tasks } from '../../data/tasks.ts';
+import {
+  type Activity,
+  activities,
+  type PullRequest,
+  type TaskView,
+  tasks,
+} from '../../data/tasks.ts';
 import {
   age,
   cachedWords,
@@ -14,6 +20,7 @@ import {
 } from '../../model/format.ts';
 import { lookOf, whyOf } from '../../model/state.ts';
 import { Icon } from '../../parts/icon.tsx';
+import { PullRequestLink } from '../../parts/pull-request.tsx';
 import { StatusPill } from '../../parts/status.tsx';
 import { pathOf } from '../../shell/router.ts';
 import { Actions } from './actions.tsx';
@@ -43,6 +50,37 @@ const Ended = ({ at }: { at: number }) => (
     )}
   </Fact>
 );
+
+const tones: Readonly<Record<string, string>> = {
+  ...{ red: 'fail', conflicting: 'fail', changes: 'need', behind: 'need' },
+  ...{ green: 'done', approved: 'done', yes: 'done' },
+};
+
+const waitsFor: Readonly<Record<string, string>> = {
+  ...{ person: 'you', review: 'a review', forge: 'the forge', limit: 'the end of a limit' },
+};
+
+/** How its pull request stands; why is said below the title, where that is what it waits for. */
+const AtForge = ({ pullRequest }: { pullRequest: PullRequest }) => {
+  const { state, checks, review, mergeable, round, waits_for: waits } = pullRequest;
+  const seen = Object.entries({ Checks: checks, Review: review, Mergeable: mergeable });
+  return (
+    <>
+      <Fact name="Pull request">
+        <PullRequestLink pullRequest={pullRequest} /> {state}
+      </Fact>
+      {seen.map(([name, value]) =>
+        value === undefined ? null : (
+          <Fact key={name} name={name}>
+            <span class={`tone-${tones[value]}`}>{value}</span>
+          </Fact>
+        ),
+      )}
+      {round > 0 && <Fact name="Round">{round}</Fact>}
+      {waits !== undefined && <Fact name="Waits for">{waitsFor[waits] ?? waits}</Fact>}
+    </>
+  );
+};
 
 const Facts = ({
   task,
@@ -84,6 +122,7 @@ const Facts = ({
       )}
       {end !== undefined && <Ended at={Date.parse(end)} />}
       <Fact name="Priority">{priority}</Fact>
+      {task.pull_request !== undefined && <AtForge pullRequest={task.pull_request} />}
     </dl>
   );
 };
@@ -94,6 +133,7 @@ const columnNames: Readonly<Record<string, string>> = {
   working: 'Working',
   needs: 'Needs you',
   review: 'To review',
+  forge: 'In review',
   done: 'Done',
 };
 

@@ -1,7 +1,7 @@
 import type { FindForge } from '../../../actors/engine/publishing/forge-place.ts';
 import { PullRequestError } from '../../../actors/engine/publishing/until-news.ts';
 import type { Forge } from '../../../actors/forge/port.ts';
-import { isAtForge } from '../../../actors/forge/remote.ts';
+import { hostOfForge, isAtForge } from '../../../actors/forge/remote.ts';
 import type { Workspace } from '../../../actors/workspace/port.ts';
 import { keptKey } from '../../server/secrets/kept-keys.ts';
 import { forgeKey } from '../providers.ts';
@@ -18,24 +18,45 @@ const forPerson = (message: string, fault = 'gone'): PullRequestError =>
   new PullRequestError({ needs: 'person', fault, message, retryAt: null });
 
 /** `https://github.com/acme/shop.git`, `git@github.com:acme/shop.git`, `ssh://git@host/acme/shop` */
-const pathOf = (address: string): string => {
-  const [, short] = /^[\w.-]+@[\w.-]+:(?!\/\/)(.+)$/.exec(address) ?? [];
-  const path = short ?? (URL.canParse(address) ? new URL(address).pathname : '');
-  return path
+const partsOf = (address: string): { readonly host: string; readonly path: string } => {
+  const [, short, below] = /^[\w.-]+@([\w.-]+):(?!\/\/)(.+)$/.exec(address) ?? [];
+  const url = URL.canParse(address) ? new URL(address) : null;
+  const path = (below ?? url?.pathname ?? '')
     .split('/')
     .filter(Boolean)
     .join('/')
     .replace(/\.git$/, '');
+  return { host: short ?? url?.hostname ?? '', path };
 };
+
+const ownerAndName = /^[\w.-]+\/[\w.-]+$/;
 
 /** @throws PullRequestError */
 const repositoryOf = ({ repository, remote }: ForgeConfig, address: string): string => {
   if (repository !== undefined) return repository;
-  const path = pathOf(address);
-  if (/^[\w.-]+\/[\w.-]+$/.test(path)) return path;
+  const { path } = partsOf(address);
+  if (ownerAndName.test(path)) return path;
   throw forPerson(
     `the address of the remote ${remote} names no owner/name: set forge.repository, or forge.remote`,
   );
+};
+
+const addressOf = async (
+  { remote }: ForgeConfig,
+  workspace: Pick<Workspace, 'addressOf'>,
+): Promise<string | null> => (remote.includes(':') ? remote : workspace.addressOf(remote));
+
+/**
+ * `owner/name` of the repository that pull requests go to; null where nothing says that the project is
+ * at the forge: `forge.repository` is not set, and the remote is somewhere else.
+ */
+export const forgeRepository = async (
+  config: ForgeConfig,
+  workspace: Pick<Workspace, 'addressOf'>,
+): Promise<string | null> => {
+  if (config.repository !== undefined) return config.repository;
+  const { host, path } = partsOf((await addressOf(config, workspace)) ?? '');
+  return host === hostOfForge(config.api_url) && ownerAndName.test(path) ? path : null;
 };
 
 export interface ForgePlacePorts {
@@ -55,8 +76,7 @@ export const createForgePlace = ({
   let known: { readonly of: string; readonly forge: Forge } | null = null;
   return async () => {
     const wanted = config();
-    const isAddress = wanted.remote.includes(':');
-    const address = isAddress ? wanted.remote : await workspace.addressOf(wanted.remote);
+    const address = await addressOf(wanted, workspace);
     if (address === null)
       throw forPerson(
         `the project has no remote ${wanted.remote}: add it with git remote add, or set forge.remote`,
