@@ -202,6 +202,8 @@ export const createBoardTasks = (client: Client, progress: Progress): BoardTasks
   const ids = new Set<string>();
   /** By attempt: one that follows a merge has work of its own. */
   const works = new Map<string, TaskView['work']>();
+  /** By task: their changes are no changes of the task. */
+  const pulls = new Map<string, TaskView['pull_request']>();
   let unread = 0;
   const take = (view: TaskView): void => {
     const known = progress.get(view.task_id);
@@ -209,11 +211,13 @@ export const createBoardTasks = (client: Client, progress: Progress): BoardTasks
     else progress.refresh(view);
     ids.add(view.task_id);
     if (view.status === 'complete') works.set(workKey(view), view.work);
+    pulls.set(view.task_id, view.pull_request);
   };
   const tasks = (): readonly TaskProgress[] => [...ids].flatMap((id) => progress.get(id) ?? []);
   const placed = (task: TaskProgress): BoardTask => {
     const work = works.get(workKey(task.view));
-    return { task, work, section: sectionOf(task.view, work) };
+    const view = { ...task.view, pull_request: pulls.get(task.view.task_id) };
+    return { task: { ...task, view }, work, section: sectionOf(view, work) };
   };
   const find = (taskId: string): BoardTask | null => {
     const task = progress.get(taskId);
@@ -222,6 +226,9 @@ export const createBoardTasks = (client: Client, progress: Progress): BoardTasks
   return {
     see: (frame) => {
       progress.take(frame);
+      const { task, pull_request: found } = frame.data;
+      if (frame.type === 'pullRequest' && typeof task === 'string')
+        pulls.set(task, found as TaskView['pull_request']);
       if (progress.get(frame.task_id) !== null) ids.add(frame.task_id);
     },
     load: async (io) => {

@@ -8,16 +8,25 @@ import { oneLine } from '../output/safe-text.ts';
 import { type Style, type Styled, styled, type Text } from '../output/styled.ts';
 import { cutToWidth, textWidth } from '../output/width.ts';
 import { wrap } from '../output/wrap.ts';
-import { mergeWord, phaseWord } from '../words/state-words.ts';
+import { mergeWord, phaseWord, pullRequestName, pullRequestOf } from '../words/state-words.ts';
 
 /** In the order of the screen: what a person can do something about comes first. */
-export const sections = ['need', 'working', 'review', 'slot', 'dependency', 'done'] as const;
+export const sections = [
+  'need',
+  'working',
+  'review',
+  'forge',
+  'slot',
+  'dependency',
+  'done',
+] as const;
 type BoardSection = (typeof sections)[number];
 
 const sectionTitles: Readonly<Record<BoardSection, string>> = {
   need: 'Needs you',
   working: 'Working',
   review: 'To review',
+  forge: 'In review',
   slot: 'Queued',
   dependency: 'Blocked',
   done: 'Done',
@@ -27,6 +36,7 @@ const sectionStyles: Readonly<Record<BoardSection, Style>> = {
   need: 'yellow',
   working: 'cyan',
   review: 'blue',
+  forge: 'blue',
   slot: 'dim',
   dependency: 'dim',
   done: 'green',
@@ -34,9 +44,12 @@ const sectionStyles: Readonly<Record<BoardSection, Style>> = {
 
 /** `work`: the changes of the latest attempt, where they are known. */
 export const sectionOf = (
-  { status, phase, awaiting }: TaskView,
+  { status, phase, awaiting, pull_request }: TaskView,
   work: TaskView['work'],
 ): BoardSection => {
+  const atForge = pullRequestOf({ status, work, pull_request });
+  if (atForge !== null) return atForge.waits_for === 'person' ? 'need' : 'forge';
+  if (status === 'complete' && pull_request?.state === 'merged') return 'done';
   if (awaiting !== undefined || status === 'failed' || phase === 'waiting_for_person')
     return 'need';
   if (status === 'started') return 'working';
@@ -81,6 +94,10 @@ const overText = ({ task: { view }, work }: BoardTask): string | null => {
   if (view.status === 'failed') return view.error?.message ?? 'failed';
   if (view.status === 'cancelled') return 'cancelled';
   if (view.status !== 'complete') return null;
+  const { pull_request } = view;
+  const atForge = pullRequestOf({ ...view, work });
+  if (atForge !== null) return `${pullRequestName(atForge)}: ${atForge.reason ?? atForge.state}`;
+  if (pull_request?.state === 'merged') return `merged at the forge, #${pull_request.number}`;
   const merge = mergeWord(work);
   return work === undefined || merge === null
     ? (view.result ?? 'complete')

@@ -1,7 +1,7 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { asksForStep } from '../../machines/for-person.ts';
 import { budgetInReason } from '../../machines/phase.ts';
-import { goOnWords, isInQueue, mergeWord } from '../words/state-words.ts';
+import { goOnWords, isInQueue, mergeWord, pullRequestOf } from '../words/state-words.ts';
 import { costText } from './money.ts';
 
 /** `950`, `12.3k`. */
@@ -37,18 +37,33 @@ export const usedText = (usage: TaskView['usage']): string => {
   return used.length === 0 ? '' : `; ${used.join(', ')}`;
 };
 
+type Step = (command: string, does: string) => string;
+
 /** A question of a workflow takes its answer as the reason. */
-const personsSteps = (
-  id: string,
-  labels: readonly string[],
-  step: (command: string, does: string) => string,
-): readonly string[] =>
+const personsSteps = (id: string, labels: readonly string[], step: Step): readonly string[] =>
   asksForStep(labels)
     ? [
         step(`close ${id} --reason "yes, …"`, 'do the step'),
         step(`close ${id} --reason "no, …" `, 'leave it out'),
       ]
     : [step(`close ${id}`, 'when you have done it')];
+
+/** Beside a look at the changes. */
+const completeSteps = (
+  { task_id: id, ...task }: Pick<TaskView, 'task_id' | 'status' | 'work' | 'pull_request'>,
+  step: Step,
+): readonly string[] => {
+  const { work, pull_request } = task;
+  if (isInQueue(work)) return [step(`cancel ${id}`, 'stop that; it stays as it is')];
+  if (mergeWord(work) === 'merged') return [step(`undo ${id}`, 'take it back')];
+  if (mergeWord(work) !== 'not merged' || pull_request?.state === 'merged') return [];
+  const atForge = pullRequestOf(task);
+  if (atForge?.state === 'publishing') return [step(`publish ${id}`, 'publish them again')];
+  if (atForge !== null) return [step(`pr ${id}`, 'how its pull request stands')];
+  const update = step(`update ${id}`, 'go on with it on your branch as it is now');
+  const refused = work?.merge?.updatable ? [update] : [];
+  return [...refused, step(`merge ${id}`, 'take them')];
+};
 
 /** Commands with which a person goes on from here, and what each does. */
 export const nextSteps = ({
@@ -64,6 +79,7 @@ export const nextSteps = ({
   parked_until: parked,
   parked_reason: reason,
   held_by: holder,
+  pull_request,
 }: TaskView): readonly string[] => {
   const step = (command: string, does: string): string => `  agent ${command.padEnd(18)}  ${does}`;
   if (awaiting !== undefined) return [step(`respond ${id}`, 'answer')];
@@ -82,14 +98,8 @@ export const nextSteps = ({
   if (attempt === 0) return [];
   const again = step(`retry ${id}`, 'try again');
   const changes = work === undefined ? [] : [step(`diff ${id}`, 'see the changes')];
-  if (status === 'complete') {
-    if (isInQueue(work)) return [...changes, step(`cancel ${id}`, 'stop that; it stays as it is')];
-    if (mergeWord(work) === 'merged') return [...changes, step(`undo ${id}`, 'take it back')];
-    if (mergeWord(work) !== 'not merged') return changes;
-    const update = step(`update ${id}`, 'go on with it on your branch as it is now');
-    const refused = work?.merge?.updatable ? [update] : [];
-    return [...changes, ...refused, step(`merge ${id}`, 'take them')];
-  }
+  if (status === 'complete')
+    return [...changes, ...completeSteps({ task_id: id, status, work, pull_request }, step)];
   return status === 'failed' || status === 'cancelled'
     ? [step(`logs ${id}`, 'what happened'), ...changes, again]
     : [];

@@ -20,7 +20,13 @@ import { tookText } from '../output/render/render-task.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { terminalText } from '../output/styled.ts';
 import { wrapAfter } from '../output/wrap.ts';
-import { goOnWords, stateWords, workWords } from '../words/state-words.ts';
+import {
+  goOnWords,
+  pullRequestName,
+  stateWords,
+  waitsForWords,
+  workWords,
+} from '../words/state-words.ts';
 import { goesOnWith } from '../workflows/render-workflow.ts';
 
 const guardSchema = z.object({
@@ -262,11 +268,40 @@ const explanationSchema = z.looseObject({
   allowed_events: z.array(z.string()),
   reason: z.string().nullable(),
   deadline: z.string().nullable(),
+  pull_request: z.object({ guards: guardsSchema }).optional(),
   request_reason: z.string().nullable(),
   conflicts: z.array(
     z.object({ task_id: z.string(), branch: z.string(), files: z.array(z.string()) }),
   ),
 });
+
+/** What its merge needs, in the words of a person. */
+const mergeNeeds: Readonly<Record<string, readonly [string, (inputs: Inputs) => string]>> = {
+  hasChecks: ['its checks passed', ({ checks, red }) => listText(red) || `${checks}`],
+  hasReview: [
+    'a review approved it',
+    ({ review }) => (review === 'changes' ? 'one asks for changes' : ''),
+  ],
+  isMergeable: ['it can be merged into its branch', ({ mergeable }) => `${mergeable}`],
+};
+
+/** Why it is not merged yet: `  no   its checks passed: ci/test`. */
+const explainPullRequest = (
+  { pull_request: guards }: Explained,
+  { pull_request: found }: TaskView,
+  line: WriteLine,
+): void => {
+  if (found === undefined) return;
+  const { state, waits_for: waits, reason, url } = found;
+  const why = [waits && `it waits for ${waitsForWords(waits)}`, reason].filter(Boolean).join(': ');
+  line('  pull request ', `${pullRequestName(found)} is ${state}${why && `; ${why}`}`);
+  if (url !== undefined) line('  at ', url);
+  for (const { guard, value, inputs } of guards?.guards ?? []) {
+    const [need, detail] = mergeNeeds[guard] ?? [guard, JSON.stringify];
+    const known = value ? '' : detail(inputs);
+    line(`  ${value ? 'yes' : 'no '}  `, known === '' ? need : `${need}: ${known}`);
+  }
+};
 
 type Explained = z.infer<typeof explanationSchema>;
 type WriteLine = (start: string, text: string) => void;
@@ -276,11 +311,8 @@ const explainConflicts = ({ work }: TaskView, line: WriteLine): void => {
 };
 
 /** A task that is over is held up by nothing: its guards say nothing about it. */
-const explainEnd = (
-  { reason, request_reason }: Explained,
-  task: TaskView,
-  line: WriteLine,
-): void => {
+const explainEnd = (explained: Explained, task: TaskView, line: WriteLine): void => {
+  const { reason, request_reason } = explained;
   const { task_id: id, status, role, attempt, completed_at: to } = task;
   const by =
     attempt === 0 ? '' : `, attempt ${attemptText(task)}${role === undefined ? '' : ` (${role})`}`;
@@ -291,7 +323,8 @@ const explainEnd = (
   if (request_reason !== null) line('  requested because ', request_reason);
   if (to !== undefined) line('  ended ', `${clockText(to, Date.now())}${tookText(task)}`);
   const merge = status === 'complete' ? workWords(task.work) : null;
-  if (merge !== null) line('  ', merge);
+  explainPullRequest(explained, task, line);
+  if (merge !== null && task.pull_request === undefined) line('  ', merge);
   explainConflicts(task, line);
   for (const step of nextSteps(task)) line('', step);
 };
@@ -313,6 +346,7 @@ const explainState = (explained: Explained, task: TaskView, line: WriteLine): vo
       `${task_id} (${branch}), which conflicts in ${files.join(', ') || 'no file'}`,
     );
   explainConflicts(task, line);
+  explainPullRequest(explained, task, line);
   if (deadline !== null && parked === undefined)
     line('  until ', `${clockText(deadline, Date.now())} at the latest`);
   // No guard of a run holds up what a person does.

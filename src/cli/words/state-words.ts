@@ -1,4 +1,4 @@
-import type { TaskView } from '../../actors/journal/task-view.ts';
+import type { PullRequestView, TaskView } from '../../actors/journal/task-view.ts';
 import { conflictWords } from '../../machines/conflict-words.ts';
 import { budgetInReason, phaseInWords } from '../../machines/phase.ts';
 import { clockText } from '../output/local-time.ts';
@@ -22,6 +22,44 @@ export const mergeWord = (work: TaskView['work']): 'merged' | 'discarded' | 'not
   if (work?.discarded_at !== undefined) return 'discarded';
   if (work === undefined || work.files === 0 || work.incomplete) return null;
   return 'not merged';
+};
+
+/** The pull request that complete work waits for; null where it is over, or there is none. */
+export const pullRequestOf = ({
+  status,
+  work,
+  pull_request: found,
+}: Pick<TaskView, 'status' | 'work' | 'pull_request'>): PullRequestView | null => {
+  const isOver = ['merged', 'closed', 'abandoned'].includes(found?.state ?? '');
+  return status !== 'complete' || isOver || work?.merged_at !== undefined ? null : (found ?? null);
+};
+
+/** `#12`, or what it is before it has a number. */
+export const pullRequestName = ({ number }: PullRequestView): string =>
+  number === undefined ? 'its pull request' : `#${number}`;
+
+/** `you`, `the forge` */
+export const waitsForWords = (waits: NonNullable<PullRequestView['waits_for']>): string =>
+  ({
+    ...{ checks: 'checks', review: 'a review', person: 'you' },
+    ...{ forge: 'the forge', limit: 'the end of a limit' },
+  })[waits];
+
+const openWord = ({ checks, review, mergeable }: PullRequestView): string => {
+  if (mergeable === 'conflicting') return 'conflicts';
+  if (checks === 'red') return checks;
+  if (review === 'changes') return 'changes asked';
+  if (checks === 'pending') return checks;
+  return review === 'approved' ? review : 'in review';
+};
+
+/** `PR #12 red`, `PR #12 merged`, `PR refused`; null where there is none. */
+export const pullRequestWord = (found: TaskView['pull_request']): string | null => {
+  if (found === undefined || found.state === 'abandoned') return null;
+  const { number, state, waits_for: waits } = found;
+  const name = number === undefined ? 'PR' : `PR #${number}`;
+  if (state === 'publishing') return `${name} ${waits === 'person' ? 'refused' : 'publishing'}`;
+  return `${name} ${state === 'open' ? openWord(found) : state}`;
 };
 
 /** A merge, an undo or an update of it waits, or is tested. */
@@ -70,12 +108,14 @@ export const goOnWords = (taskId: string, reason: string | undefined): string =>
     : `to go on before: agent config set budget.${budget}_usd <usd>`;
 };
 
-/** `queued (ready)`, `complete (not merged)`, `complete (merge refused)`, `parked until 14:30` */
+/** `queued (ready)`, `complete (not merged)`, `complete (PR #12 red)`, `parked until 14:30` */
 export const stateWords = (task: TaskView, now: number): string => {
   const { status, phase, ready, work, parked_until: parked } = task;
   if (parked !== undefined) return parkedWords(parked, now, task.parked_reason);
   if (task.held_by !== undefined) return `held by ${oneLine(task.held_by, longestWord)}`;
   const merge = status === 'complete' ? mergeWord(work) : null;
+  if (merge === 'not merged' && !isInQueue(work))
+    return `complete (${pullRequestWord(task.pull_request) ?? mergeStateWord(work)})`;
   if (merge === 'not merged') return `complete (${mergeStateWord(work)})`;
   if (merge === 'merged' && isInQueue(work)) return 'complete (undo is tested)';
   if (merge !== null) return `complete (${merge})`;

@@ -3,6 +3,15 @@ import { gitIn } from '../git.ts';
 import { openGitProject } from '../git-project.ts';
 import { openGitHub } from './github.ts';
 
+/** What an agent does that writes one file and is done. */
+export const writing = (title: string, path = `${title.at(-1)}.txt`) => ({
+  title,
+  turns: [
+    { calls: [{ tool: 'write', arguments: { path, content: 'x\n' } }] },
+    { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'It is there.' } }] },
+  ],
+});
+
 /** A project whose remote is at a forge, and a server with its token. */
 export const openForgeProject = async (
   scripts: Parameters<typeof openGitProject>[0],

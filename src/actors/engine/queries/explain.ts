@@ -12,6 +12,7 @@ import type { TaskContext } from '../../../machines/task/task-context.ts';
 import type { TaskSnapshot } from '../../../machines/task/task-machine.ts';
 import type { Finding, Role, TaskId } from '../../../machines/task.ts';
 import type { TaskView } from '../../journal/task-view.ts';
+import type { ExplainedPullRequest } from '../publishing/explain-pull-request.ts';
 
 /** A guard of the task chart or of the supervisor, evaluated now. */
 export interface ExplainedGuard {
@@ -29,6 +30,7 @@ export interface Explanation {
   readonly reason: string | null;
   readonly deadline: string | null;
   readonly request_reason: string | null;
+  readonly pull_request?: ExplainedPullRequest;
   /** Work of earlier tasks that the latest attempt lacks, and the files in conflict. */
   readonly conflicts: readonly {
     readonly task_id: string;

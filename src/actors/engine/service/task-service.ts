@@ -17,6 +17,7 @@ import type { MergeQueue } from '../merging/merge-queue.ts';
 import type { TrainProof } from '../merging/prove-train.ts';
 import { createMergeRequests, type MergeRequests } from '../merging/request-merges.ts';
 import { createRunningUpdates, createUpdate, type TaskUpdates } from '../merging/update-task.ts';
+import { explainPullRequest } from '../publishing/explain-pull-request.ts';
 import type { Publishing } from '../publishing/pull-requests.ts';
 import { type Explanation, explain, type SlotUse } from '../queries/explain.ts';
 import { takeBack } from '../queries/offline-tasks.ts';
@@ -199,7 +200,7 @@ const createExplain = (
   };
 
   return async (taskId) => {
-    const { task_id, awaiting, phase } = await queries.status(taskId);
+    const { task_id, awaiting, phase, pull_request } = await queries.status(taskId);
     const id = requireId(task_id);
     const tracked = await tracker.find(id).catch(() => null);
     const snapshot = await views.snapshotOf(id, tracked);
@@ -212,10 +213,12 @@ const createExplain = (
     const cycle = found === undefined ? null : cycleReason(id, found.cycle);
     const conflicts = await conflictsOf(store, id, attempt);
     const isPersons = isForPerson(tracked?.labels ?? []);
-    return explain(snapshot, {
+    const explained = explain(snapshot, {
       ...{ finding, role, blockers, cycle, awaiting, phase, conflicts, isPersons },
       ...{ slots: slotUse(), supervisor: supervisor() },
     });
+    if (pull_request === undefined) return explained;
+    return { ...explained, pull_request: await explainPullRequest(store, id, pull_request) };
   };
 };
 

@@ -5,7 +5,7 @@ import { conflictWords } from '../../../machines/conflict-words.ts';
 import { describeFailure } from '../../../machines/describe-failure.ts';
 import { failingLines } from '../../../machines/last-lines.ts';
 import { plural, someOf } from '../../../machines/plural.ts';
-import { stateWords } from '../../words/state-words.ts';
+import { pullRequestName, stateWords, waitsForWords } from '../../words/state-words.ts';
 import { durationText } from '../durations.ts';
 import { clockText, timeText } from '../local-time.ts';
 import { costText } from '../money.ts';
@@ -135,6 +135,21 @@ const mergeText = ({ work }: TaskView, width: number | null): string | undefined
   ].join('\n');
 };
 
+/** How it stands, its page, and why it is not merged yet. */
+const pullRequestText = ({ pull_request: found }: TaskView): string | undefined => {
+  if (found === undefined) return undefined;
+  const { state, checks, review, mergeable, round, url, waits_for: waits, reason } = found;
+  const facts = [
+    `${pullRequestName(found)} ${state}`,
+    ...Object.entries({ checks, review, mergeable }).flatMap(([name, value]) =>
+      value === undefined ? [] : [`${name} ${value}`],
+    ),
+    ...(round === 0 ? [] : [`round ${round}`]),
+  ];
+  const why = [waits && `waits for ${waitsForWords(waits)}`, reason].filter(Boolean).join(': ');
+  return [facts.join(', '), url, why].filter(Boolean).join('\n');
+};
+
 const imagesText = ({ attachments }: TaskView): string | undefined =>
   attachments
     ?.map(({ name, media_type: type, bytes }) => {
@@ -176,6 +191,7 @@ const taskRows = (
   ['work', workText(task)],
   ['changes', changesLine(task)],
   ['merge', mergeText(task, width)],
+  ['pr', pullRequestText(task)],
   ['tested', testedText(task)],
   ['conflict', task.work?.conflicts_with && conflictWords(task.work.conflicts_with)],
   ['note', task.work?.notes?.join('\n')],

@@ -1,4 +1,5 @@
 import type { TaskView } from '../../../actors/journal/task-view.ts';
+import { pullRequestOf } from '../../words/state-words.ts';
 import type { Style } from '../styled.ts';
 
 const stylesOfStatus: Readonly<Record<string, Style>> = {
@@ -8,10 +9,16 @@ const stylesOfStatus: Readonly<Record<string, Style>> = {
   cancelled: 'yellow',
 };
 
-/** The colour of a task's status; a task that asks or is parked has that of a warning. */
+/** The colour of a task's status; one that asks or is parked, or whose pull request waits for a person, has that of a warning. */
 export const statusStyle = ({
   status,
   awaiting,
   parked_until: parked,
+  work,
+  pull_request,
 }: TaskView): Style | undefined =>
-  awaiting === undefined && parked === undefined ? stylesOfStatus[status] : 'yellow';
+  awaiting === undefined &&
+  parked === undefined &&
+  pullRequestOf({ status, work, pull_request })?.waits_for !== 'person'
+    ? stylesOfStatus[status]
+    : 'yellow';
