@@ -102,6 +102,7 @@ const settingsFor = (plan: Plan): Settings => {
       authors: [],
       merge: 'never',
       method: 'squash',
+    link: null,
     },
     landing: {
       style: 'squash',

@@ -168,6 +168,7 @@ export const bareSettings = (
     authors: [],
     merge: 'never',
     method: 'squash',
+    link: null,
   },
   setup: null,
   idleMs: 1_800_000,

@@ -91,7 +91,7 @@ const agentIn = (saved: SavedActor): AgentState =>
 const agentOf = (saved: SavedActor | null): AgentState | null =>
   saved === null ? null : (readEach([saved], agentIn)[0] ?? null);
 
-type SnapshotReads = Pick<ActorReads, 'actor'> & Pick<EntryReads, 'latest'>;
+export type SnapshotReads = Pick<ActorReads, 'actor'> & Pick<EntryReads, 'latest'>;
 
 export const conflictsOf = async (
   store: Pick<ActorReads, 'actor'>,

@@ -216,6 +216,7 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
       merge: forge.merge,
       // A forge does not fast-forward.
       method: merge.style === 'squash' ? 'squash' : 'merge',
+      link: forge.link ?? null,
     },
     setup: setupFrom(workspace.setup),
     idleMs: agent.idle_timeout_seconds * 1_000,

@@ -84,6 +84,8 @@ export interface PublishSettings {
   readonly authors: readonly string[];
   readonly merge: 'never' | 'when_green' | 'queue';
   readonly method: 'squash' | 'merge';
+  /** The page of a task, with `{task_id}` in it; null: there is none that others can open. */
+  readonly link: string | null;
 }
 
 export interface Settings {

@@ -1,5 +1,4 @@
 import { ServiceError } from '../../../machines/errors.ts';
-import { plural } from '../../../machines/plural.ts';
 import type {
   Published,
   PublishWish,
@@ -21,6 +20,7 @@ import { createHost, type Host, type HostPorts } from '../hosting/host.ts';
 import type { TaskUpdates } from '../merging/update-task.ts';
 import { requireId } from '../queries/task-id.ts';
 import type { TaskReviews } from '../service/review-task.ts';
+import { type DescribePorts, describeWork } from './describe-work.ts';
 import { createMend, createReply, createRerun } from './feedback.ts';
 import type { FindForge } from './forge-place.ts';
 import { branchOf, createMerge, createTakeIn, createUpdateToBase } from './landing.ts';
@@ -65,8 +65,8 @@ export interface PullRequests
 
 export interface PullRequestPorts extends HostPorts {
   readonly journal: HostPorts['journal'] & Pick<Journal, 'onOwnCommit'>;
-  readonly store: Pick<Store, 'actor' | 'openHosted'>;
-  readonly workspace: Pick<Workspace, 'push' | 'fetch' | 'takeIn' | 'noteLanded'>;
+  readonly store: DescribePorts['store'] & Pick<Store, 'openHosted'>;
+  readonly workspace: Pick<Workspace, 'push' | 'fetch' | 'takeIn' | 'noteLanded' | 'readProject'>;
   readonly status: (taskId: string) => Promise<TaskView>;
   readonly review: TaskReviews['review'];
   readonly update: TaskUpdates['update'];
@@ -74,39 +74,8 @@ export interface PullRequestPorts extends HostPorts {
   readonly place: FindForge;
 }
 
-const titleAtMost = 200;
-const bodyAtMost = 20_000;
-
-/** The title and text of a pull request: what changed, how it was verified, what it cost. */
-const describeWork = (
-  { task_id, title, result = '', role, work, usage, attempts = [] }: TaskView,
-  attempt: number,
-): { readonly title: string; readonly body: string } => {
-  const cost = attempts.reduce((sum, { cost_usd = 0 }) => sum + cost_usd, 0);
-  const costs = cost > 0 ? cost : (usage.cost_usd ?? 0);
-  const tested = work?.tested?.commands ?? [];
-  const facts = [
-    `Task ${task_id}, attempt ${attempt}${role === undefined ? '' : ` by the ${role}`}`,
-    ...(work === undefined
-      ? []
-      : [`${plural(work.files, 'file')}, +${work.insertions} −${work.deletions}`]),
-    ...(tested.length === 0 ? [] : [`Verified: ${tested.map((each) => `\`${each}\``).join(', ')}`]),
-    ...(costs > 0 ? [`Cost: $${costs.toFixed(2)}`] : []),
-  ];
-  const body = [result.trim(), facts.map((fact) => `- ${fact}`).join('\n')];
-  return {
-    title: title.slice(0, titleAtMost),
-    body: body
-      .filter((part) => part !== '')
-      .join('\n\n')
-      .slice(0, bodyAtMost),
-  };
-};
-
-const createPublish = (
-  { workspace, status, place, now }: PullRequestPorts,
-  stackedOn: StackedOn,
-) => {
+const createPublish = (ports: PullRequestPorts, stackedOn: StackedOn) => {
+  const { workspace, status, place, now } = ports;
   const takeIn = createTakeIn({ place, workspace });
   return async (context: PullRequestContext, signal: AbortSignal): Promise<Published> => {
     const { taskId, attempt: wanted, draft, base, published } = context;
@@ -130,7 +99,8 @@ const createPublish = (
         `${branch} has commits that this server did not push (${pushed.commit.slice(0, 12)}): merge the pull request with them, or delete that branch, then publish again`,
       );
     const onto = base ?? (await stackedOn(task)) ?? (await forge.defaultBranch(signal));
-    const wish = { head: branch, base: onto, draft, ...describeWork(task, attempt) };
+    const described = await describeWork(ports, task, attempt);
+    const wish = { head: branch, base: onto, draft, ...described };
     const { number, url: page } = await forge.publish(wish, signal);
     const { commit: headSha, tree } = pushed;
     return { number, url: page, headSha, tree, attempt, at: now() };

@@ -69,6 +69,11 @@ export const forgeSection = z
       .describe(
         "who merges: a person (never), the server when checks are green and nobody asks for changes (when_green), or the forge's own auto-merge or merge queue",
       ),
+    link: httpUrl
+      .optional()
+      .describe(
+        'address at which others find the recording of a task, with {task_id} for its id; it is in the text of pull requests',
+      ),
     poll_seconds: z
       .int()
       .min(1)
