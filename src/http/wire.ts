@@ -37,6 +37,10 @@ export const optionsSchema = z.strictObject({
     .boolean()
     .optional()
     .describe('commands may reach the network; needs sandbox.allow_task_network'),
+  publish: z
+    .boolean()
+    .optional()
+    .describe('a pull request is opened when it is complete; needs workspace.merge none'),
 });
 
 export const executeParamsSchema = z
@@ -441,6 +445,7 @@ export const runOptions = (options: z.infer<typeof optionsSchema> = {}): RunOpti
   ...(options.verify === undefined ? {} : { verify: options.verify }),
   ...(options.when === undefined ? {} : { when: options.when }),
   ...(options.network === undefined ? {} : { network: options.network }),
+  ...(options.publish === undefined ? {} : { publish: options.publish }),
 });
 
 /** Facts of a conflict beside its reason. */

@@ -68,6 +68,8 @@ export interface RunOptions {
   readonly verify?: readonly string[];
   /** Commands may reach the network, where the configuration allows it. */
   readonly network?: boolean;
+  /** Its work is published when it is complete. */
+  readonly publish?: boolean;
   /** The request that it counts for: of one task, or of many. */
   readonly run?: RunOfTasks | undefined;
 }

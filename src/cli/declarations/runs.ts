@@ -20,6 +20,7 @@ const wireNames = {
   verify: 'verify',
   'when-ready': 'when',
   network: 'network',
+  publish: 'publish',
 } as const;
 type RunFlag = keyof typeof wireNames;
 type RunFlags = { readonly [Flag in RunFlag]?: unknown };
@@ -52,6 +53,7 @@ export const runFlags = {
     type: 'switch',
     describe: 'Let commands reach the network; needs sandbox.allow_task_network',
   },
+  publish: { type: 'switch', describe: 'Open a pull request when it is complete' },
 } as const satisfies Flags & Record<RunFlag, unknown>;
 
 const flagsGiven = (args: RunFlags): readonly RunFlag[] =>

@@ -28,6 +28,7 @@ import { createWatch, type KnownPullRequests, type StackedOn } from './look.ts';
 import { pullRequestId, viewOfPullRequest } from './pull-request-view.ts';
 import { createPulse, type Pulse } from './pulse.ts';
 import { createUntilNews, forPerson } from './until-news.ts';
+import { publishWished } from './wished-work.ts';
 
 export interface PublishRequest {
   readonly taskId: string;
@@ -65,7 +66,7 @@ export interface PullRequests
 
 export interface PullRequestPorts extends HostPorts {
   readonly journal: HostPorts['journal'] & Pick<Journal, 'onOwnCommit'>;
-  readonly store: DescribePorts['store'] & Pick<Store, 'openHosted'>;
+  readonly store: DescribePorts['store'] & Pick<Store, 'openHosted' | 'read' | 'lastSeq'>;
   readonly workspace: Pick<Workspace, 'push' | 'fetch' | 'takeIn' | 'noteLanded' | 'readProject'>;
   readonly status: (taskId: string) => Promise<TaskView>;
   readonly review: TaskReviews['review'];
@@ -254,16 +255,18 @@ export const createPullRequests = (ports: PullRequestPorts): PullRequests => {
   return {
     publish,
     pullRequest: find,
-    start: () =>
+    start: () => {
       ports.journal.onOwnCommit((entries) => {
-        for (const { type, taskId } of entries) {
+        for (const { type, taskId } of entries)
           if (endsWish.has(type)) pulse.nudge(taskId as TaskId);
-          if (type === 'completed' && settings().publish === 'when_complete')
-            publish({ taskId }).catch((error: unknown) =>
-              ports.log('could not publish complete work', { task: taskId, error }),
-            );
-        }
-      }),
+      });
+      publishWished({
+        ...ports,
+        isPublished: async ({ taskId, attempt }) =>
+          ((await host.stateOf(pullRequestId(requireId(taskId))))?.context.attempt ?? 0) >= attempt,
+        publish: ({ taskId }) => publish({ taskId }),
+      });
+    },
     wake: async (repository) => {
       const found = await ports.place(AbortSignal.timeout(wakeMs)).catch(() => null);
       if (found?.repository.toLowerCase() === repository.toLowerCase()) pulse.wake();

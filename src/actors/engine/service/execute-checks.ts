@@ -33,7 +33,16 @@ export const createExecuteChecks = (
   optionsFor: (options, role) => {
     const given = [...settings().roles[role].verify, ...(options.verify ?? [])];
     const verify = [...new Set(given)];
-    return verify.length === 0 ? options : { ...options, verify };
+    const { publishing, merge } = settings();
+    if (options.publish === true && merge !== 'none') {
+      const problem = 'its work would be merged here; set workspace.merge to none';
+      throw new ServiceError('invalid_params', { fields: [{ path: 'options.publish', problem }] });
+    }
+    return {
+      ...options,
+      ...(verify.length === 0 ? {} : { verify }),
+      ...(publishing.publish === 'when_complete' ? { publish: options.publish ?? true } : {}),
+    };
   },
   withRun: budgets.withRun,
   usedBudget: budgets.used,
