@@ -26,6 +26,7 @@ const noticeSchema = z.strictObject({
     attempt: z.int(),
     reason: z.string().optional(),
     cost_usd: z.number().optional(),
+    url: z.string().optional(),
   }),
 });
 export type ReceivedNotice = z.infer<typeof noticeSchema>;

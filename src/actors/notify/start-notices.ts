@@ -8,19 +8,42 @@ import { type CommandResult, runCommand } from '../process/run-command.ts';
 import type { Entry, EntryReads } from '../store/port.ts';
 import type { DeliveryCursors } from '../store/rows/delivery-cursors.ts';
 import {
+  isSameNeed,
   type Notice,
   type NoticeProject,
   type NoticeType,
   noticeOf,
   noticeTypeOf,
+  taskOfEntry,
 } from './notice.ts';
 import { postWebhook, type Webhook } from './post-webhook.ts';
 
-/** Makes the notice of an entry, with the title and the cost from the task's latest view. */
+const entriesOfOneAtMost = 1_000;
+
+/** The entry of a pull request before this one, with which it is compared. */
+const entryBefore = async (
+  store: Pick<EntryReads, 'read'>,
+  { taskId, seq }: Entry,
+): Promise<Entry | null> => {
+  let before: Entry | null = null;
+  for (let after = 0; ; ) {
+    const page = await store.read({ taskId, after, limit: entriesOfOneAtMost });
+    before = page.findLast((entry) => entry.seq < seq && entry.type === 'pullRequest') ?? before;
+    after = page.at(-1)?.seq ?? seq;
+    if (after >= seq || page.length < entriesOfOneAtMost) return before;
+  }
+};
+
+/**
+ * Makes the notice of an entry, with the title and the cost from the task's latest view. Null when it
+ * says again what the entry before it said.
+ */
 export const createNoticeReader =
-  (store: Pick<EntryReads, 'latest'>, project: NoticeProject) =>
-  async (type: NoticeType, entry: Entry): Promise<Notice> => {
-    const snapshot = await store.latest(entry.taskId, 'snapshot');
+  (store: Pick<EntryReads, 'latest' | 'read'>, project: NoticeProject) =>
+  async (type: NoticeType, entry: Entry): Promise<Notice | null> => {
+    const before = type === 'pull_request_needs_you' ? await entryBefore(store, entry) : null;
+    if (before !== null && isSameNeed(before, entry)) return null;
+    const snapshot = await store.latest(taskOfEntry(entry), 'snapshot');
     return noticeOf(type, entry, snapshot === null ? null : shownIn(snapshot.data), project);
   };
 type ReadNotice = ReturnType<typeof createNoticeReader>;
@@ -80,6 +103,7 @@ export const startHooks = (options: HookOptions): { stop(): Promise<void> } => {
     const program = hook.argv[0];
     try {
       const notice = await readNotice(type, entry);
+      if (notice === null) return;
       const result = await runCommand({
         argv: hook.argv,
         cwd,
@@ -220,6 +244,7 @@ const createSender = ({
   /** @returns false when the server stops before it is sent or given up */
   const send = async (entry: Entry): Promise<boolean> => {
     const notice = await readNotice(noticeTypeOf(entry) ?? 'completed', entry);
+    if (notice === null) return true;
     for (let tries = 1; !stopping.signal.aborted; tries += 1) {
       const limits = { stopping: cut.signal, limitMs: requestMs };
       const posted = await postWebhook(webhook, notice, now(), limits);

@@ -316,6 +316,8 @@ export interface Methods {
         readonly when?: 'now' | 'ready' | undefined;
         /** commands may reach the network; needs sandbox.allow_task_network */
         readonly network?: boolean | undefined;
+        /** a pull request is opened when it is complete; needs workspace.merge none */
+        readonly publish?: boolean | undefined;
       } | undefined;
       /** a repeated request with the same id starts nothing and gets the first answer */
       readonly request_id?: string | undefined;
@@ -356,6 +358,8 @@ export interface Methods {
         readonly when?: 'now' | 'ready' | undefined;
         /** commands may reach the network; needs sandbox.allow_task_network */
         readonly network?: boolean | undefined;
+        /** a pull request is opened when it is complete; needs workspace.merge none */
+        readonly publish?: boolean | undefined;
       } | undefined;
       /** what all tasks of this run may cost together, in USD; default: budget.run_usd */
       readonly max_cost_usd?: number | undefined;
@@ -925,6 +929,8 @@ export interface Methods {
         readonly when?: 'now' | 'ready' | undefined;
         /** commands may reach the network; needs sandbox.allow_task_network */
         readonly network?: boolean | undefined;
+        /** a pull request is opened when it is complete; needs workspace.merge none */
+        readonly publish?: boolean | undefined;
       } | undefined;
     };
     readonly result: Task;

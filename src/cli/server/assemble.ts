@@ -63,6 +63,7 @@ const endMessages = {
   input_required: 'the agent asks',
   approval_required: 'the agent asks permission',
   parked: 'attempt parked',
+  pull_request_needs_you: 'the pull request waits for a person',
 } as const;
 
 const stepMessages: Readonly<Record<string, string>> = {

@@ -24,8 +24,8 @@ export const openForgeProject = async (
   const settings = { api_url: github.apiUrl, poll_seconds: 1, checks_wait_seconds: 1, ...forge };
   for (const [key, value] of Object.entries(settings))
     await project.agent('config', 'set', `forge.${key}`, JSON.stringify(value));
-  const env = { GITHUB_TOKEN: github.token, ...given };
-  const start = () => project.agentWith(env, 'server', 'start');
+  const start = (more: Readonly<Record<string, string>> = {}) =>
+    project.agentWith({ GITHUB_TOKEN: github.token, ...given, ...more }, 'server', 'start');
   await start();
   const complete = async (title: string): Promise<string> => {
     const id = (await project.agent('create', title)).out.trim();

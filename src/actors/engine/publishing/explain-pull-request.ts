@@ -1,7 +1,5 @@
-import {
-  type PullRequestContext,
-  pullRequestMachine,
-} from '../../../machines/pull-request/pull-request-machine.ts';
+import type { PullRequestContext } from '../../../machines/pull-request/pull-request-context.ts';
+import { pullRequestMachine } from '../../../machines/pull-request/pull-request-machine.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import { hostedKey } from '../../journal/replay/replay-hosted.ts';
 import { readEach, readSnapshot } from '../../journal/snapshots.ts';
