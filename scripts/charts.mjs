@@ -81,6 +81,6 @@ for (const [name, { machine, ...chart }] of Object.entries(charts))
 for (const [name, chart] of Object.entries(drawn))
   generate(`docs/images/${name}-machine.svg`, drawSvg(chart, `The states of the ${name} machine`));
 // A workflow is shown as its phases; what the page does not draw would be loaded by each visitor.
-const { workflow: _workflow, pullRequest: _pullRequest, ...onPage } = drawn;
+const { workflow: _workflow, ...onPage } = drawn;
 const packed = Object.entries(onPage).map(([name, chart]) => [name, packChart(chart)]);
 generate('web/charts/charts.json', `${JSON.stringify(Object.fromEntries(packed))}\n`);

@@ -57,6 +57,12 @@ describeUnless(noBrowser)('pull requests on the page', () => {
     expect(await link.getAttribute('href')).toMatch(/^http:.*\/acme\/shop\/pull\/1$/);
     expect(await link.getAttribute('rel')).toBe('noopener noreferrer');
 
+    await to(`machines/${id}`);
+    await page.getByRole('tab', { name: 'Pull request' }).click();
+    const chart = page.getByRole('img', { name: /^The pullRequest machine, in / });
+    expect(await chart.getAttribute('aria-label')).toContain(
+      'in open.checks.red, open.review.none, open.mergeable.yes',
+    );
     await to(`task/${id}/diff`);
     await page.getByText('Pull request #1 open, checks red').waitFor();
     await to(`task/${id}`);

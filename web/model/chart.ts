@@ -1,4 +1,5 @@
 import packed from '../charts/charts.json' with { type: 'json' };
+import type { PullRequest } from '../data/tasks.ts';
 import type { Machine, Moment } from './moments.ts';
 import { type Box, type Chart, type Exit, type Line, unpackChart } from './packed-chart.ts';
 
@@ -9,6 +10,7 @@ const charts: Readonly<Record<Machine, Chart>> = {
   agent: unpackChart(packed.agent),
   supervisor: unpackChart(packed.supervisor),
   mergeQueue: unpackChart(packed.mergeQueue),
+  pullRequest: unpackChart(packed.pullRequest),
 };
 
 export const chartOf = (machine: Machine): Chart => charts[machine];
@@ -16,6 +18,8 @@ export const chartOf = (machine: Machine): Chart => charts[machine];
 /** A chart at one moment. */
 export interface Scene {
   readonly here: string | null;
+  /** States of its other regions, where several are active at once. */
+  readonly also?: ReadonlySet<string>;
   readonly visited: ReadonlySet<string>;
   /** Lines that were taken, `from to`. */
   readonly taken: ReadonlySet<string>;
@@ -87,6 +91,19 @@ export const sceneIn = (state: string | null): Scene => ({
   last: new Set(),
   latest: null,
 });
+
+/** A pull request as its view says it is; its states have the words of the view. */
+export const scenePullRequest = (found: PullRequest | undefined): Scene => {
+  if (found === undefined) return sceneIn(null);
+  const { state, checks, review, mergeable, waits_for: waits } = found;
+  const regions = Object.entries({ checks, review, mergeable });
+  const [here = null, ...also] = [
+    ...(state === 'open' ? regions.map(([region, value]) => `open.${region}.${value}`) : []),
+    ...(state === 'publishing' ? [`publishing.${waits === 'person' ? 'refused' : 'pushing'}`] : []),
+    ...[state, `${state}.watching`],
+  ].filter((path) => charts.pullRequest.states.some(({ id }) => id === path));
+  return { ...sceneIn(here), also: new Set(also) };
+};
 
 /** Ways from one state to another: the events, with their guards. */
 export const waysBetween = (

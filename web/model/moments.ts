@@ -3,7 +3,7 @@ import { type Frame, textOf } from '../data/frame.ts';
 import type { TaskView } from '../data/tasks.ts';
 import { createFold } from './fold.ts';
 
-export const machines = ['task', 'agent', 'supervisor', 'mergeQueue'] as const;
+export const machines = ['task', 'agent', 'supervisor', 'mergeQueue', 'pullRequest'] as const;
 export type Machine = (typeof machines)[number];
 
 /** The one that the view of the machines shows. */

@@ -26,14 +26,19 @@ const pathAlong = (points: readonly (readonly number[])[]): string =>
     })
     .join('');
 
-const lineKind = ({ from, to }: Line, { here, taken, last }: Scene): string => {
+const isHere = (id: string, { here, also }: Scene): boolean =>
+  id === here || also?.has(id) === true;
+
+const lineKind = ({ from, to }: Line, scene: Scene): string => {
+  const { taken, last } = scene;
   if (last.has(`${from} ${to}`)) return 'last';
   if (taken.has(`${from} ${to}`)) return 'taken';
-  return from === here ? 'next' : '';
+  return isHere(from, scene) ? 'next' : '';
 };
 
-const stateKind = ({ id }: Box, { here, visited }: Scene, next: ReadonlySet<string>): string => {
-  if (id === here) return 'here';
+const stateKind = ({ id }: Box, scene: Scene, next: ReadonlySet<string>): string => {
+  const { visited } = scene;
+  if (isHere(id, scene)) return 'here';
   if (next.has(id)) return visited.has(id) ? 'was next' : 'next';
   return visited.has(id) ? 'was' : '';
 };
@@ -96,7 +101,8 @@ export const ChartDrawing = ({
     if (!isPart)
       part?.querySelector('.state.here')?.scrollIntoView({ block: 'center', inline: 'center' });
   }, [chart, scene.here, name, isPart]);
-  const next = new Set(chart.lines.filter(({ from }) => from === scene.here).map(({ to }) => to));
+  const next = new Set(chart.lines.filter(({ from }) => isHere(from, scene)).map(({ to }) => to));
+  const active = [...(scene.here === null ? [] : [scene.here]), ...(scene.also ?? [])];
   return (
     <svg
       ref={drawing}
@@ -106,13 +112,13 @@ export const ChartDrawing = ({
       height={chart.height}
       style={{ minWidth: leastScale * chart.width }}
       role="img"
-      aria-label={`The ${name} machine, ${scene.here === null ? 'in no state yet' : `in ${scene.here}`}`}
+      aria-label={`The ${name} machine, ${active.length === 0 ? 'in no state yet' : `in ${active.join(', ')}`}`}
     >
       <ArrowHead id="head" />
       {chart.groups.map((group) => (
         <g
           key={group.id}
-          class={`group ${scene.here?.startsWith(`${group.id}.`) === true ? 'here' : ''}`}
+          class={`group ${active.some((id) => id.startsWith(`${group.id}.`)) ? 'here' : ''}`}
         >
           <rect x={group.x} y={group.y} width={group.width} height={group.height} rx="8" />
           <text x={group.x + 12} y={group.y + 20}>

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { isRecorded, openHistory } from '../../data/source.ts';
 import { queueFrames, type TaskView, tasks } from '../../data/tasks.ts';
 import { health, readHealth } from '../../data/totals.ts';
-import { chartOf, type Scene, sceneAt, sceneIn } from '../../model/chart.ts';
+import { chartOf, type Scene, sceneAt, sceneIn, scenePullRequest } from '../../model/chart.ts';
 import { createMoments, type Machine, machines, shownMachine } from '../../model/moments.ts';
 import { isMerging } from '../../model/state.ts';
 import { Empty } from '../../parts/notice.tsx';
@@ -19,12 +19,14 @@ const names: Readonly<Record<Machine, string>> = {
   agent: 'Agent',
   supervisor: 'Supervisor',
   mergeQueue: 'Merge queue',
+  pullRequest: 'Pull request',
 };
 
-/** What serves all tasks is not in the journal of one. */
+/** These are not in the journal of a task. */
 const ofAll: Readonly<Partial<Record<Machine, string>>> = {
   supervisor: 'One supervisor serves all tasks',
   mergeQueue: 'One queue merges the work of all tasks',
+  pullRequest: 'It has a history of its own',
 };
 
 const choicesAtMost = 200;
@@ -121,10 +123,13 @@ const Body = ({ taskId }: { taskId: string }) => {
   const sceneOf = (each: Machine): Scene => {
     if (!(each in ofAll)) return sceneAt(all, each, moment?.seq ?? 0);
     if (!isNow) return sceneIn(null);
+    if (each === 'pullRequest') return scenePullRequest(tasks.value.get(taskId)?.pull_request);
     return each === 'mergeQueue'
       ? queueScene()
       : sceneIn(health.value?.checks[each]?.state ?? null);
   };
+  const hasPullRequest = tasks.value.get(taskId)?.pull_request !== undefined;
+  const shownMachines = machines.filter((each) => each !== 'pullRequest' || hasPullRequest);
   const scene = sceneOf(machine.value);
   useEffect(() => {
     if (!(machine.value in ofAll) || !isNow) return undefined;
@@ -140,7 +145,7 @@ const Body = ({ taskId }: { taskId: string }) => {
         {isRecorded() ? <Title taskId={taskId} /> : <Picker taskId={taskId} />}
         <a href={taskAtPath(taskId, isLatest ? null : (moment?.seq ?? null))}>Task</a>
         <div class="segments" role="tablist" aria-label="Machine">
-          {machines.map((each) => (
+          {shownMachines.map((each) => (
             <button
               key={each}
               type="button"
