@@ -1,4 +1,4 @@
-import { credentialRemedy } from '../../build/actors/engine/attempts/select-assistant.js';
+import { anyKeyRemedy } from '../../build/cli/config/providers.js';
 import { exitCodeOf } from '../../build/cli/output/exit-codes.js';
 import { envelopeErrors, errorStatuses, requestErrors } from '../../build/http/error-table.js';
 import { describeRefusal, refusal } from '../../build/machines/errors.js';
@@ -14,7 +14,7 @@ const examples = {
   event_not_allowed: { task_id: 'bd-a1b2', event: 'retry', state: 'complete', allowed: ['reopen'] },
   role_unknown: { role: 'enginer' },
   queue_full: { limit: 10000, retry_after_seconds: 10 },
-  credential_missing: { variable: 'OPENAI_API_KEY', remedy: credentialRemedy },
+  credential_missing: { variable: 'OPENAI_API_KEY', remedy: anyKeyRemedy },
   tracker_unavailable: { detail: 'bd ended with 1', remedy: "run 'bd doctor'" },
   tracker_conflict: { task_id: 'bd-a1b2', holder: 'maria' },
   stale_attempt: { task_id: 'bd-a1b2', attempt: 1, live_attempt: 2 },

@@ -72,7 +72,7 @@ test('a server without a key uses one that is kept later, the newest at its next
 
   expect(without).toMatchObject({
     code: 7,
-    err: expect.stringContaining("keep your provider's key with 'agent auth login <provider>'"),
+    err: expect.stringContaining('keep the key of your provider (agent auth login anthropic)'),
   });
   expect([one.code, two.code, removed.code], one.err + two.err).toEqual([0, 0, 7]);
   expect(provider.requests.map(({ headers }) => headers['x-api-key'])).toEqual([first, second]);

@@ -63,6 +63,34 @@ test.each([
   expect(doctor.out).not.toContain('agents use');
 });
 
+test('a key that the server was started without is named, whoever its provider is', async () => {
+  const project = openProject({ providers: { lmstudio: { base_url: 'http://127.0.0.1:9/v1' } } });
+  const env = { PATH: '/usr/bin:/bin', OLLAMA_HOST: '127.0.0.1:9' };
+  const started = await project.agentWith(env, 'server', 'start');
+
+  const run = await project.agentWith(
+    { ...env, OPENROUTER_API_KEY: 'sk-or-0123456789' },
+    ...['engineer', 'Say hello in a file'],
+  );
+
+  const others = /agent auth login anthropic.*OPENROUTER_API_KEY.*codex login.*ollama/;
+  expect(started.out).toMatch(others);
+  expect(run).toMatchObject({ code: 7, err: expect.stringMatching(others) });
+  expect(run.err).toContain('note: OPENROUTER_API_KEY is set here, but was not where the server');
+});
+
+test('a provider without an address is named by doctor and refuses runs', async () => {
+  const project = openProject({ api: { provider_model: 'azure/gpt-5.1', backend: 'builtin' } });
+  const env = { AZURE_OPENAI_API_KEY: 'az-0123456789' };
+
+  const doctor = await project.agentWith(env, 'doctor');
+  const run = await project.agentWith(env, 'engineer', 'Say hello in a file');
+
+  const advice = 'agent config set providers.azure.base_url <address>';
+  expect(doctor.out.replaceAll(/\s+/g, ' ')).toContain(advice);
+  expect(run).toMatchObject({ code: 7, err: expect.stringContaining(advice) });
+});
+
 testUnless(noSandbox)('with credentials of AWS a task is done by Bedrock', async () => {
   const provider = await startModelServer((_, number) => ({
     ...{ kind: 'answer' },

@@ -2,9 +2,9 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import {
+  askedPlace,
   placeOfModel,
   providerSecrets,
-  variableOf,
   withChosenModel,
 } from '../../src/cli/config/providers.ts';
 import { configSchema } from '../../src/cli/config/schema/config-schema.ts';
@@ -169,11 +169,29 @@ test('keys of providers and headers that hold one are secret, other headers are 
 
 test('the missing key is named after the provider', () => {
   const config = configSchema.parse({ providers: { work } });
+  const missing = (model: string): string => askedPlace({ config }, model).missing;
 
-  expect(['gpt', 'anthropic/x', 'work/x'].map((model) => variableOf(config, model))).toEqual([
+  expect(['gpt', 'anthropic/x', 'work/x'].map(missing)).toEqual([
     ...['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'WORK_KEY'],
   ]);
-  expect(variableOf(config, 'bedrock/x')).toMatch(/AWS_REGION .* AWS_BEARER_TOKEN_BEDROCK/);
+  expect(missing('bedrock/x')).toMatch(/AWS_REGION .* AWS_BEARER_TOKEN_BEDROCK/);
+});
+
+test.each(['azure', 'mine'])('the key of %s goes nowhere before it has an address', (name) => {
+  const config = configSchema.parse({ providers: { mine: { key_env: 'MINE_KEY' } } });
+  const env = { AZURE_OPENAI_API_KEY: 'a', MINE_KEY: 'm' };
+
+  expect(placeOfModel(config, `${name}/gpt`, env).provider.baseURL).toBe(null);
+  expect(askedPlace({ config }, `${name}/gpt`)).toMatchObject({
+    missing: `providers.${name}.base_url`,
+    remedy: `set the address of ${name}: agent config set providers.${name}.base_url <address>`,
+  });
+});
+
+test('a second account of OpenAI has its address', () => {
+  const config = configSchema.parse({ providers: { mine: { type: 'openai', key_env: 'K' } } });
+
+  expect(placeOfModel(config, 'mine/gpt', {}).provider.baseURL).toBe('https://api.openai.com/v1');
 });
 
 test.each([

@@ -122,7 +122,10 @@ const settingsFor = (plan: Plan): Settings => {
     defaultAnswer: null,
     defaultDecision: null,
     prices: { simulated: { input: 0, cachedInput: 0, output: 0 } },
-    placeOf: (model) => ({ model, baseUrl: null, provider: 'openai', variable: 'OPENAI_API_KEY' }),
+    placeOf: (model) => ({
+      ...{ model, baseUrl: null, provider: 'openai' },
+      ...{ missing: 'OPENAI_API_KEY', remedy: 'set it' },
+    }),
     mcpServers: [],
     maxRetries: plan.maxRetries,
     maxModelRetries: plan.maxModelRetries,

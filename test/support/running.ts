@@ -177,7 +177,7 @@ export const bareSettings = (
   defaultDecision: null,
   prices: {},
   placeOf: (model) => ({
-    ...{ model, baseUrl: null, variable: 'OPENAI_API_KEY' },
+    ...{ model, baseUrl: null, missing: 'OPENAI_API_KEY', remedy: 'set it' },
     provider: model.includes('/') ? (model.split('/')[0] ?? '') : 'openai',
   }),
   mcpServers: [],

@@ -3,6 +3,7 @@ import type { AiSdkOptions } from '../../actors/model/ai-sdk.ts';
 import type { CloudAccess } from '../../actors/model/ai-sdk-packages.ts';
 import { keptKey } from '../server/secrets/kept-keys.ts';
 import { readPrivateText } from '../server/secrets/private-files.ts';
+import { choosingKeys } from '../words/other-tools.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { bedrockIn, cloudAccess, cloudAddress, signingVariables } from './cloud-access.ts';
 import type { LoadedConfig } from './config.ts';
@@ -121,11 +122,12 @@ const providerOf = (config: Config, name: string, env: NodeJS.ProcessEnv): Provi
   const own = Object.hasOwn(config.providers, name) ? config.providers[name] : undefined;
   const builtIn = Object.hasOwn(known, name) ? known[name] : undefined;
   if (own === undefined && builtIn === undefined) return null;
-  const { type = builtIn?.type ?? 'openai', base_url, key_env } = own ?? {};
+  const { type = builtIn?.type ?? 'openai-compatible', base_url, key_env } = own ?? {};
   const isDefault = name === 'openai' && base_url === undefined;
   const inEnv = addressIn(name, env) ?? cloudAddress(type, env);
-  const address = isDefault ? baseUrlOf(config) : (inEnv ?? builtIn?.baseURL);
-  const baseURL = base_url ?? address ?? known[type]?.baseURL ?? null;
+  // Its key goes to nobody else: azure and others have no address until one is set.
+  const ownAddress = builtIn === undefined ? known[type]?.baseURL : builtIn.baseURL;
+  const baseURL = base_url ?? (isDefault ? baseUrlOf(config) : (inEnv ?? ownAddress)) ?? null;
   const cloud = type === 'bedrock' || type === 'vertex' ? known[type] : undefined;
   return {
     name,
@@ -289,6 +291,22 @@ const insteadOf: Partial<Record<Provider['type'], string>> = {
     'GOOGLE_VERTEX_API_KEY, or GOOGLE_VERTEX_PROJECT, GOOGLE_VERTEX_LOCATION and GOOGLE_APPLICATION_CREDENTIALS,',
 };
 
+/** What is not set: the key, or the address. */
+const missingOf = ({ name, type, baseURL, variables }: Provider): string =>
+  insteadOf[type] ??
+  (baseURL === null ? `providers.${name}.base_url` : (variables[0] ?? 'OPENAI_API_KEY'));
+
+/** What to do where nothing was chosen. */
+export const anyKeyRemedy = `keep the key of your provider (agent auth login anthropic), set one of ${choosingKeys.join(', ')} where the server starts, log in to a coding assistant (codex login, claude auth login), or start ollama or LM Studio`;
+
+const remedyOf = (provider: Provider, missing: string): string => {
+  const { name } = provider;
+  if (missing === 'OPENAI_API_KEY') return anyKeyRemedy;
+  if (missing.startsWith('providers.'))
+    return `set the address of ${name}: agent config set ${missing} <address>`;
+  return `keep a key with 'agent auth login ${name}', set it where the server starts, or name a model of another provider`;
+};
+
 export type ChosenConfig = Pick<LoadedConfig, 'config' | 'defaultProvider'>;
 
 /** Who has a model, as the configuration and the choice of `withChosenModel` say it. */
@@ -299,16 +317,12 @@ export const askedPlace = (
   const { provider, model } = placeOfModel(config, requested, {}, ({ name }) =>
     name === chosen ? '' : null,
   );
-  const { name, type, baseURL, variables } = provider;
+  const { name, type, baseURL } = provider;
   // Its regions have one price in the table.
   const baseUrl = baseURL ?? (type === 'bedrock' ? bedrockIn('us-east-1') : null);
-  const variable = variables[0] ?? 'OPENAI_API_KEY';
-  return { model, baseUrl, provider: name, variable: insteadOf[type] ?? variable };
+  const missing = missingOf(provider);
+  return { model, baseUrl, provider: name, missing, remedy: remedyOf(provider, missing) };
 };
-
-/** The variable that would hold the key for a model. */
-export const variableOf = (config: Config, requested: string): string =>
-  askedPlace({ config }, requested).variable;
 
 const reasons: Readonly<Record<FoundKey['source'], (found: FoundKey) => string>> = {
   variable: ({ from }) => `${from} is set`,

@@ -6,7 +6,7 @@ import { CallError } from '../client/client.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { Invocation } from '../invocation.ts';
 import { PrivateFileError, StateFolderError } from '../server/secrets/private-files.ts';
-import { commandAdvice } from '../words/other-tools.ts';
+import { choosingKeys, commandAdvice } from '../words/other-tools.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { exitCodeOf, exitCodes } from './exit-codes.ts';
 import type { Io } from './io.ts';
@@ -103,8 +103,11 @@ export const reportError = (error: unknown, { words, env }: Invocation, io: Io):
   io.live('');
   if (words.includes('--json')) io.json({ error: { ...facts, code: name, message } });
   io.err(`agent: ${message}`);
-  const variable = textIn(facts, 'variable');
-  if (name === 'credential_missing' && variable !== null && env[variable])
+  const missing = textIn(facts, 'variable') ?? '';
+  const variable = [missing, ...(missing === 'OPENAI_API_KEY' ? choosingKeys : [])].find(
+    (each) => env[each],
+  );
+  if (name === 'credential_missing' && variable !== undefined)
     io.err(
       `note: ${variable} is set here, but was not where the server was started; end it with: agent server stop, or keep the key for every server: agent auth login <provider>`,
     );

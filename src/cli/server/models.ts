@@ -118,7 +118,7 @@ export const modelNote = (
   }: { selectModel: (requested: string) => Model | null; assistants: Assistants },
 ): { readonly ok: boolean; readonly detail: string; readonly assistant?: string } => {
   const { api } = config;
-  const { variable, provider } = askedPlace({ config }, api.provider_model);
+  const { missing, remedy } = askedPlace({ config }, api.provider_model);
   if (isAssistantName(api.backend)) {
     const problem = assistants.problem(api.backend);
     const detail = `${assistants.of(api.backend)?.label ?? api.backend}, by api.backend`;
@@ -139,12 +139,12 @@ export const modelNote = (
   if (other !== null)
     return {
       ok: true,
-      detail: `${other}, which is logged in (${variable} is not set)`,
+      detail: `${other}, which is logged in (${missing} is not set)`,
       assistant: other,
     };
   const nobody = api.backend === 'auto' ? ' and no coding assistant is logged in' : '';
   return {
     ok: false,
-    detail: `none: ${variable} is not set${nobody}; keep a key: agent auth login ${provider}; until then runs are refused unless they name --model scripted`,
+    detail: `none: ${missing} is not set${nobody}; ${remedy}; until then runs are refused unless they name --model scripted`,
   };
 };

@@ -1,3 +1,4 @@
+import type { AskedPlace } from '../../actors/engine/attempts/settings.ts';
 import { type Compat, maxTokensFieldAt } from '../../actors/model/compat.ts';
 import { contextWindowOf } from '../../actors/model/context-windows.ts';
 import {
@@ -12,10 +13,10 @@ import type { CommandContext } from '../client/command-context.ts';
 import { secretsOf } from '../config/cloud-access.ts';
 import { loadConfig } from '../config/config.ts';
 import {
+  askedPlace,
   baseUrlOf,
   type Provider,
   placeOfModel,
-  variableOf,
   withChosenModel,
 } from '../config/providers.ts';
 import type { Config } from '../config/schema/config-schema.ts';
@@ -24,7 +25,6 @@ import { findLocalModel } from '../server/local-models.ts';
 import { compatOf, modelsFor } from '../server/models.ts';
 import { requireKeptKeys } from '../server/secrets/kept-keys.ts';
 import { createRedactor } from '../server/secrets/redact.ts';
-import { noKeyText } from '../words/other-tools.ts';
 import type { Check } from './backend-checks.ts';
 
 /** The start flag that each server needs before it calls tools. */
@@ -159,6 +159,8 @@ const probeJson = (config: Config, { probes, use, served }: Findings) => ({
   })),
 });
 
+const missingText = ({ missing, remedy }: AskedPlace): string => `${missing} is not set; ${remedy}`;
+
 /** As if the provider were the only one. */
 const atAddress = (config: Config, { baseURL }: Provider): Config => ({
   ...config,
@@ -192,7 +194,7 @@ export const probeModelCommand = async (
   if (backend !== null || key === null || baseURL === null) {
     const why =
       backend === null
-        ? noKeyText(variableOf(loaded.config, loaded.config.api.provider_model), provider.name)
+        ? missingText(askedPlace(loaded, loaded.config.api.provider_model))
         : `api.backend is ${backend}`;
     if (json) io.json({ problem: why, probes: [] });
     io.err(`agent: there is no model to test: ${why}`);

@@ -246,12 +246,15 @@ export const adviceOfAll: readonly (readonly [
 const adviceIn = (table: Advice | undefined, word: string): string | null =>
   table !== undefined && Object.hasOwn(table, word) ? (table[word] ?? null) : null;
 
+/** Their providers are used where the configuration names none. */
+export const choosingKeys: readonly string[] = [
+  ...['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'GEMINI_API_KEY', 'GOOGLE_API_KEY'],
+  'OPENROUTER_API_KEY',
+];
+
 /** The key that a person typed is not repeated. */
 export const keyAdvice = (variable: string): string =>
   `keep it for every server: agent auth login <provider>; or set it in the shell, then start the server again: export ${variable}=…, then agent server restart`;
-
-export const noKeyText = (variable: string, provider: string): string =>
-  `${variable} is not set; keep a key: agent auth login ${provider}`;
 
 /** The command lines that do what a command of another tool would; null for no such command. */
 export const commandAdvice = (command: string): string | null =>

@@ -78,12 +78,6 @@ export const selectBackend = (
   return other === null ? ours : assistantBackend(input, other, run, role);
 };
 
-export const credentialRemedy =
-  "keep your provider's key with 'agent auth login <provider>', set the variable, or ANTHROPIC_API_KEY, GEMINI_API_KEY or OPENROUTER_API_KEY, where the server starts, log in to a coding assistant ('codex login' or 'claude auth login'), or choose the built-in fake model 'scripted'";
-
-const remedyFor = (provider: string): string =>
-  `keep a key with 'agent auth login ${provider}', set it where the server starts, or name a model of another provider`;
-
 type MissingCredential = Pick<
   Finding,
   'missingCredential' | 'assistantProblem' | 'credentialRemedy'
@@ -93,11 +87,8 @@ export const missingFor = (
   chosen: SelectedBackend,
   { placeOf }: Pick<Settings, 'placeOf'>,
 ): MissingCredential => {
-  const { variable, provider } = placeOf(chosen.name);
-  const missing = {
-    missingCredential: variable,
-    credentialRemedy: variable === 'OPENAI_API_KEY' ? credentialRemedy : remedyFor(provider),
-  };
+  const { missing: missingCredential, remedy: credentialRemedy } = placeOf(chosen.name);
+  const missing = { missingCredential, credentialRemedy };
   if (chosen.backend === 'builtin')
     return chosen.model === null ? missing : { missingCredential: null };
   return chosen.problem === null
@@ -172,8 +163,8 @@ export const createBackendSelector = ({
       const requested = requestedFor(options, role);
       const model = selectModel(requested);
       if (model === null) {
-        const { variable, provider } = settings().placeOf(requested);
-        throw new ServiceError('credential_missing', { variable, remedy: remedyFor(provider) });
+        const { missing: variable, remedy } = settings().placeOf(requested);
+        throw new ServiceError('credential_missing', { variable, remedy });
       }
       return { model, name: model.disclaimer === null ? requested : model.name };
     },

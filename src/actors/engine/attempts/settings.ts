@@ -64,8 +64,10 @@ export interface AskedPlace {
   /** Null: anywhere. */
   readonly baseUrl: string | null;
   readonly provider: string;
-  /** The variable that holds the key. */
-  readonly variable: string;
+  /** What is not set where its provider cannot be asked: the variable of its key, or its address. */
+  readonly missing: string;
+  /** What to do then. */
+  readonly remedy: string;
 }
 
 /** `forge` of the configuration. */
