@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openProject, plain } from '../support/cli.ts';
 import { startModelServer } from '../support/model-server.ts';
+import { temporaryFolder } from '../support/temporary.ts';
 
 const first = 'sk-first-0123456789';
 const second = 'sk-second-0123456789';
@@ -79,6 +80,54 @@ test('a server without a key uses one that is kept later, the newest at its next
   expect(provider.requests.map(({ path }) => path)).toEqual(['/v1/messages', '/v1/messages']);
   expect(one.out).toContain('your key is [secret]');
   expect(one.out + two.out + stored.out + log).not.toMatch(/sk-(first|second)/);
+});
+
+test('a variable with a line end or spaces is used without them, and shown nowhere', async () => {
+  const provider = await startProvider();
+  const env = { ANTHROPIC_BASE_URL: provider.origin, ANTHROPIC_API_KEY: ` ${first}\r\n` };
+
+  const { code, out, err } = await open().agentWith(env, 'engineer', 'Do One now');
+
+  expect(code, err).toBe(0);
+  expect(provider.requests.map(({ headers }) => headers['x-api-key'])).toEqual([first]);
+  expect(out).toContain('your key is [secret]');
+  expect(out + err).not.toContain(first);
+});
+
+test.each([
+  ['sk-first\n0123456789', 'ANTHROPIC_API_KEY holds no key: there are several lines'],
+  [`"${first}"`, 'ANTHROPIC_API_KEY holds no key: give the key alone, without quotes'],
+  ['sk-fürst-0123456789', 'ANTHROPIC_API_KEY holds no key: a key has no spaces'],
+  ['  ', 'no key; keep one: agent auth login anthropic'],
+])('the variable %j is named by doctor and status', async (key, said) => {
+  const { agentWith } = open({ provider_model: 'anthropic/claude-opus-4-1', backend: 'builtin' });
+  const env = { ANTHROPIC_API_KEY: key };
+
+  const status = await agentWith(env, 'auth', 'status', 'anthropic');
+  const doctor = await agentWith(env, 'doctor');
+
+  expect(status.out).toContain(said);
+  expect(doctor.out.replaceAll(/\s+/g, ' ')).toMatch(
+    key.trim() === '' ? /problem model ANTHROPIC_API_KEY is not set/ : /problem model .* holds no/,
+  );
+  expect(status.out + doctor.out).not.toMatch(/0123456789/);
+});
+
+test.each([
+  ['', 'holds no key: it is empty'],
+  ['sk-a\nsk-b\n', 'holds no key: there are several lines; give the key alone'],
+  [null, 'does not exist'],
+])('a key_file that holds %j is refused, and doctor says so once', async (text, why) => {
+  const file = join(temporaryFolder(), 'key');
+  if (text !== null) writeFileSync(file, text, { mode: 0o600 });
+  const work = { base_url: 'https://models.example.com/v1', key_file: file };
+  const { agent } = open({ provider_model: 'work/m' }, { providers: { work } });
+
+  const [doctor, status] = [await agent('doctor'), await agent('auth', 'status')];
+
+  const said = `providers.work.key_file: ${file} ${why}`;
+  expect(doctor.out.replaceAll(/\s+/g, ' ').split(said)).toHaveLength(2);
+  expect(status).toMatchObject({ code: 78, err: expect.stringContaining(said) });
 });
 
 test('an attempt goes on with a key that is replaced, and stops without one', async () => {

@@ -118,12 +118,12 @@ test('a key file wins over the variable, and one that is missing is told by its 
   const given = { providers: { openai: { key_file } } };
   expect(() => placed(given, 'gpt', both)).toThrow(/providers\.openai\.key_file/);
 
-  writeFileSync(key_file, 'from the file\n');
+  writeFileSync(key_file, 'key-of-the-file\n');
   chmodSync(key_file, 0o644);
   expect(() => placed(given, 'gpt', both)).toThrow(/is readable by others; run: chmod 600/);
   chmodSync(key_file, 0o600);
 
-  expect(placed(given, 'gpt', both)).toBe(`${openai} gpt from the file`);
+  expect(placed(given, 'gpt', both)).toBe(`${openai} gpt key-of-the-file`);
 });
 
 test.each<[NodeJS.ProcessEnv, object, string]>([

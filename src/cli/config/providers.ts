@@ -7,6 +7,7 @@ import { choosingKeys } from '../words/other-tools.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { bedrockIn, cloudAccess, cloudAddress, signingVariables } from './cloud-access.ts';
 import type { LoadedConfig } from './config.ts';
+import { ConfigError } from './config-error.ts';
 import { type Config, configSchema } from './schema/config-schema.ts';
 
 /** A provider of models, built in or configured. */
@@ -149,6 +150,18 @@ export interface FoundKey {
   readonly from: string | null;
 }
 
+/** Why a text cannot be a key; null: it can. It is not repeated. */
+export const keyFault = (key: string): string | null => {
+  if (key === '') return 'it is empty';
+  if (/[\r\n]/.test(key)) return 'there are several lines; give the key alone';
+  const [, named] = /^(?:export\s+)?([A-Z][A-Z0-9_]*)=/.exec(key) ?? [];
+  if (named !== undefined) return `give the key alone, without ${named}=`;
+  if (/^["']|["']$/.test(key)) return 'give the key alone, without quotes';
+  return /^[\x21-\x7e]+$/.test(key)
+    ? null
+    : 'a key has no spaces and only characters of ASCII; copy it again';
+};
+
 const accessNames = { aws: 'AWS_ACCESS_KEY_ID', google: 'GOOGLE_APPLICATION_CREDENTIALS' } as const;
 
 /** Null where it has none yet. */
@@ -156,8 +169,8 @@ const findKey = (
   { name, variables, access }: Pick<Provider, 'name' | 'variables' | 'access'>,
   env: NodeJS.ProcessEnv,
 ): FoundKey | null => {
-  const from = variables.find((variable) => env[variable]);
-  const set = from === undefined ? undefined : env[from];
+  const from = variables.find((variable) => env[variable]?.trim());
+  const set = from === undefined ? undefined : env[from]?.trim();
   if (from !== undefined && set !== undefined) return { key: set, source: 'variable', from };
   const kept = keptKey(env, name);
   if (kept !== null) return { key: kept, source: 'kept', from: null };
@@ -176,11 +189,12 @@ type KeyOf = (provider: Provider) => string | null;
 export const keySources = (config: Config, env: NodeJS.ProcessEnv): FindKey => {
   const files = new Map(
     Object.entries(config.providers).flatMap(([name, { key_file: from }]) => {
-      const key =
-        from === undefined ? '' : readPrivateText(from, `providers.${name}.key_file`).trim();
-      return from === undefined || key === ''
-        ? []
-        : [[name, { key, source: 'key_file', from }] as const];
+      if (from === undefined) return [];
+      const place = `providers.${name}.key_file`;
+      const key = readPrivateText(from, place).trim();
+      const fault = keyFault(key);
+      if (fault !== null) throw new ConfigError(`${place}: ${from} holds no key: ${fault}`);
+      return [[name, { key, source: 'key_file', from }] as const];
     }),
   );
   return (provider) => files.get(provider.name) ?? findKey(provider, env);

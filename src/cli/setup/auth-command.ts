@@ -1,7 +1,7 @@
 import type { CommandContext } from '../client/command-context.ts';
 import { loadConfig } from '../config/config.ts';
 import { projectOrNone } from '../config/own-file.ts';
-import { type FoundKey, keyPlaces, requireKeyed } from '../config/providers.ts';
+import { type FoundKey, keyFault, keyPlaces, requireKeyed } from '../config/providers.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 import { askSecret } from '../output/ask.ts';
 import { exitCodes } from '../output/exit-codes.ts';
@@ -38,12 +38,8 @@ const requireKey = (text: string, provider: string): string => {
       `there is none; type it at the prompt, or: agent auth login ${provider} < <file with the key>`,
     );
   if (key.length > bytesAtMost) return refuse(`a key has at most ${bytesAtMost} characters`);
-  if (/[\r\n]/.test(key)) return refuse('there are several lines; give the key alone');
-  const [, named] = /^(?:export\s+)?([A-Z][A-Z0-9_]*)=/.exec(key) ?? [];
-  if (named !== undefined) return refuse(`give the key alone, without ${named}=`);
-  if (!/^[\x21-\x7e]+$/.test(key))
-    return refuse('a key has no spaces and only characters of ASCII; copy it again');
-  return key;
+  const fault = keyFault(key);
+  return fault === null ? key : refuse(fault);
 };
 
 const askKey = async ({ io }: CommandContext, provider: string): Promise<string> => {

@@ -8,6 +8,7 @@ import type { LoadedConfig } from '../config/config.ts';
 import {
   askedPlace,
   type FoundKey,
+  keyFault,
   keyPlaces,
   type Provider,
   placeOfModel,
@@ -63,7 +64,16 @@ const priceChecks = (chosen: LoadedConfig, models: ReadonlySet<string>): readonl
   });
 };
 
-export const foundText = ({ source, from }: FoundKey, env: NodeJS.ProcessEnv): string =>
+/** Only a variable is not looked at before: another one may be used, and a server goes on. */
+const variableFault = ({ source, key }: FoundKey): string | null =>
+  source === 'variable' && key !== '' ? keyFault(key) : null;
+
+export const foundText = (found: FoundKey, env: NodeJS.ProcessEnv): string => {
+  const fault = variableFault(found);
+  return fault === null ? placeText(found, env) : `${found.from} holds no key: ${fault}`;
+};
+
+const placeText = ({ source, from }: FoundKey, env: NodeJS.ProcessEnv): string =>
   ({
     key_file: `its key is in ${from}`,
     variable: `${from} is set`,
@@ -127,7 +137,8 @@ export const backendChecks = async (
   paid.delete('scripted');
   const usesClaude =
     assistant === 'claude' || Object.values(config.roles).some((own) => own?.backend === 'claude');
-  const status = scripted ? 'note' : ok ? 'ok' : 'problem';
+  const isFaulty = found != null && why !== '' && variableFault(found) !== null;
+  const status = scripted ? 'note' : ok && !isFaulty ? 'ok' : 'problem';
   return [
     { check: 'model', status, detail: `${detail.replace(/^none: /, '')}${why}` },
     ...(ok && chosen.choice !== undefined

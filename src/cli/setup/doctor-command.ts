@@ -316,6 +316,13 @@ const tryCheck = async (
   }
 };
 
+/** One cause may stop several checks. */
+const oncePerProblem = (checks: readonly Check[]): readonly Check[] =>
+  checks.filter(
+    ({ status, detail }, at) =>
+      status !== 'problem' || checks.findIndex((other) => other.detail === detail) === at,
+  );
+
 const checkConfig = (loaded: LoadedConfig): readonly Check[] => [
   { check: 'config', status: 'ok', detail: configFileText(loaded) },
   ...missingPaths(loaded).map((detail) => ({
@@ -430,7 +437,7 @@ export const doctor = async (
     ...checkPrograms(context),
     ...(await tryCheck('bd', () => checkBd(context, config))),
   ];
-  return printedCode(context, checks, config);
+  return printedCode(context, oncePerProblem(checks), config);
 };
 
 const probeVerdict = ({ held, tried }: SandboxProbe): string => {

@@ -145,6 +145,8 @@ export const readPrivateText = (
     text = readRegular(path, bytesAtMost);
   } catch (cause) {
     if (cause instanceof ConfigError) throw cause;
+    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT')
+      return refuse('does not exist');
     return refuse(`cannot be read (${messageOf(cause)})`);
   }
   return text;

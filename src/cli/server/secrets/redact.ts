@@ -15,6 +15,8 @@ export const createRedactor =
   (secrets: () => readonly string[]): ((text: string) => string) =>
   (text) =>
     secrets()
+      // Of a key with a line end, what is sent has none.
+      .map((secret) => secret.trim())
       .filter(({ length }) => length >= shortestSecret)
       .flatMap((secret) => formsOfSecret(secret))
       .reduce((safe, secret) => safe.replaceAll(secret, '[secret]'), text);
