@@ -91,6 +91,22 @@ test('a provider without an address is named by doctor and refuses runs', async 
   expect(run).toMatchObject({ code: 7, err: expect.stringContaining(advice) });
 });
 
+test('doctor names the role whose model has no key', async () => {
+  const model = 'google/gemini-2.5-pro';
+  const roles = { tester: { model }, engineer: { model: 'anthropic/claude-opus-4-1' } };
+  const project = openProject({ roles });
+  const env = { PATH: '/usr/bin:/bin', ANTHROPIC_API_KEY: 'sk-ant-0123456789' };
+
+  const doctor = await project.agentWith(env, 'doctor');
+  const both = await project.agentWith({ ...env, GEMINI_API_KEY: 'gem-0123456789' }, 'doctor');
+
+  expect(doctor.code).toBe(1);
+  expect(doctor.out.replaceAll(/\s+/g, ' ')).toContain(
+    `problem tester ${model}, by roles.tester.model, but GEMINI_API_KEY is not set; keep a key with 'agent auth login google'`,
+  );
+  expect(both).toMatchObject({ code: 0, out: expect.not.stringMatching(/problem|engineer/) });
+});
+
 testUnless(noSandbox)('with credentials of AWS a task is done by Bedrock', async () => {
   const provider = await startModelServer((_, number) => ({
     ...{ kind: 'answer' },

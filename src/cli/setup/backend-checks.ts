@@ -40,6 +40,26 @@ const roleChecks = ({ roles }: Config, assistants: Assistants): readonly Check[]
     ];
   });
 
+/** Roles whose model cannot be asked, where the model of the others is another provider's. */
+const roleModelChecks = (
+  chosen: LoadedConfig,
+  assistants: Assistants,
+  env: NodeJS.ProcessEnv,
+): readonly Check[] => {
+  const { roles, api } = chosen.config;
+  const usual = placeOfModel(chosen.config, api.provider_model, env).provider.name;
+  return Object.entries(roles).flatMap(([role, own]) => {
+    const { model, backend = api.backend } = own ?? {};
+    const isOurs = backend === 'builtin' || (backend === 'auto' && assistants.loggedIn() === null);
+    if (model === undefined || model === 'scripted' || !isOurs) return [];
+    const { provider, key } = placeOfModel(chosen.config, model, env);
+    if (provider.name === usual || (key !== null && provider.baseURL !== null)) return [];
+    const { missing, remedy } = askedPlace(chosen, model);
+    const detail = `${model}, by roles.${role}.model, but ${missing} is not set; ${remedy}`;
+    return [{ check: role, status: 'problem' as const, detail }];
+  });
+};
+
 const priceChecks = (chosen: LoadedConfig, models: ReadonlySet<string>): readonly Check[] => {
   const priced = {
     prices: pricesFrom(chosen),
@@ -145,6 +165,7 @@ export const backendChecks = async (
       ? [{ check: 'model', status: 'note' as const, detail: chosen.choice }]
       : []),
     ...roleChecks(config, assistants),
+    ...roleModelChecks(chosen, assistants, variables),
     ...(usesClaude
       ? [
           {
