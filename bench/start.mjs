@@ -1,5 +1,6 @@
 // CPU time until a program is done, of `dist` (ours) beside `build`, which is not bundled (limit):
-// medians, interleaved.
+// medians, interleaved. BEFORE=<folder of another checkout>: beside its `dist`, and how many kB of
+// code each of them loads.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -23,23 +24,40 @@ const settings = {
 writeFileSync(config, JSON.stringify(settings));
 const env = { ...process.env, AGENT_STATE_DIR: state, AGENT_SERVER_CONFIG: config };
 
-const writeCpu =
-  'writeSync(3, String((process.cpuUsage().user + process.cpuUsage().system) / 1000))';
-const hook = `data:text/javascript,import { writeSync } from 'node:fs'; process.on('exit', () => ${writeCpu});`;
+const before = process.env.BEFORE;
+const [ours, limit] = [
+  fileURLToPath(new URL('../dist', import.meta.url)),
+  before === undefined ? fileURLToPath(new URL('../build', import.meta.url)) : join(before, 'dist'),
+];
+/** The bundles are CommonJS, so the cache of modules has all that was loaded. */
+const hook = `data:text/javascript,${encodeURIComponent(`
+  import { statSync, writeSync } from 'node:fs';
+  import { createRequire } from 'node:module';
+  const { cache } = createRequire(${JSON.stringify(import.meta.url)});
+  process.on('exit', () => {
+    const { user, system } = process.cpuUsage();
+    const code = Object.keys(cache).filter((file) => file.endsWith('.js'));
+    const bytes = code.reduce((sum, file) => sum + statSync(file).size, 0);
+    writeSync(3, JSON.stringify({ cpu: (user + system) / 1_000, kB: bytes / 1_000 }));
+  });`)}`;
 
-/** CPU time in ms of a run, which `meanwhile` may end. */
-const cpuOf = async (folder, [program, ...words], meanwhile = () => {}) => {
-  const file = fileURLToPath(new URL(`../${folder}/cli/${program}.js`, import.meta.url));
+/** CPU time in ms and loaded code of a run, which `meanwhile` may end. */
+const runOf = async (folder, [program, ...words], meanwhile = () => {}) => {
+  const file = join(folder, 'cli', `${program}.js`);
   const stdio = ['ignore', 'ignore', 'ignore', 'pipe'];
   const child = spawn(process.execPath, ['--import', hook, file, ...words], {
     cwd: root,
     env,
     stdio,
   });
-  const [cpu] = await Promise.all([text(child.stdio[3]), once(child, 'exit'), meanwhile(child)]);
+  const [figures] = await Promise.all([
+    text(child.stdio[3]),
+    once(child, 'exit'),
+    meanwhile(child),
+  ]);
   if (child.exitCode !== 0)
     throw new Error(`${folder}: ${program} ${words.join(' ')} ended with ${child.exitCode}`);
-  return Number(cpu);
+  return JSON.parse(figures);
 };
 
 const untilHealthy = async () => {
@@ -57,12 +75,17 @@ const stopWhenHealthy = async (server) => {
 };
 
 const compare = async (name, words, meanwhile) => {
-  const [ours, limit] = [[], []];
+  const [first, second] = [[], []];
   for (let n = 0; n < runs; n += 1) {
-    ours.push(await cpuOf('dist', words, meanwhile));
-    limit.push(await cpuOf('build', words, meanwhile));
+    first.push(await runOf(ours, words, meanwhile));
+    second.push(await runOf(limit, words, meanwhile));
   }
-  report(name, { ours: median(ours), limit: median(limit), ratio: median(ours) / median(limit) });
+  const both = (figure) => [first, second].map((all) => median(all.map((each) => each[figure])));
+  const [cpu, cpuLimit] = both('cpu');
+  report(name, { ours: cpu, limit: cpuLimit, ratio: cpu / cpuLimit });
+  const [kB, kBLimit] = both('kB');
+  if (before !== undefined)
+    report('  code that is loaded', { ours: kB, limit: kBLimit, ratio: kB / kBLimit, unit: 'kB' });
 };
 
 await compare('agent --version', ['agent', '--version']);

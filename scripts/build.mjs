@@ -16,6 +16,8 @@ const programs = ['cli/agent', 'cli/agent-server'];
 const threads = ['workspace/saving/snapshot-worker', 'gates/judge', 'tools/make-edits'].map(
   (name) => `actors/${name}`,
 );
+/** Loaded by `require`, since it is large and seldom needed at once. */
+const late = ['actors/model/price-data'];
 /** Parts that tests load from `dist` often, since it loads faster than `build`. */
 const parts = [
   ...['cli/run-agent', 'cli/server/run-server', 'cli/config/config'],
@@ -98,7 +100,7 @@ const importsOf = () => {
 const bundle = async () => {
   const input = {
     ...Object.fromEntries(
-      [...programs, ...threads, ...parts].map((name) => [name, `src/${name}.ts`]),
+      [...programs, ...threads, ...late, ...parts].map((name) => [name, `src/${name}.ts`]),
     ),
     [client.name]: `src/${client.source}.ts`,
   };

@@ -1,7 +1,13 @@
+import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
-import { calcPrice, findProvider, type ModelPrice } from '@pydantic/genai-prices';
+import type { ModelPrice } from '@pydantic/genai-prices';
 import { addressKind } from '../network/addresses.ts';
+import { builtFile } from '../process/run-in-thread.ts';
 import type { Price } from './price.ts';
+
+/** Loaded when a price is first asked for: it has 600 kB, and the server starts without it. */
+const table = (): typeof import('./price-data.ts') =>
+  createRequire(import.meta.url)(builtFile(new URL('./price-data.js', import.meta.url).href));
 
 /** The table has no date of its own. */
 export const priceTable = '@pydantic/genai-prices 0.1.8';
@@ -42,7 +48,7 @@ const priceFrom = (rates: ModelPrice): Price | undefined => {
 
 const lookUp = (model: string, providerId?: string): Price | undefined => {
   const options = providerId === undefined ? {} : { providerId };
-  const found = calcPrice({ input_tokens: 0, output_tokens: 0 }, model, options);
+  const found = table().calcPrice({ input_tokens: 0, output_tokens: 0 }, model, options);
   return found === null ? undefined : priceFrom(found.model_price);
 };
 
@@ -54,10 +60,10 @@ export const tablePrice = (model: string, baseUrl: string | null): Price | undef
   const [prefix = '', ...rest] = model.split('/');
   if (baseUrl !== null && isLocal(new URL(baseUrl).hostname)) return undefined;
   if (rest.length > 0 && localProviders.has(prefix)) return undefined;
-  const host = baseUrl === null ? undefined : findProvider({ providerApiUrl: baseUrl });
+  const host = baseUrl === null ? undefined : table().findProvider({ providerApiUrl: baseUrl });
   const whole = host === undefined ? undefined : lookUp(model, host.id);
   if (whole !== undefined) return whole;
-  const named = rest.length === 0 ? undefined : findProvider({ providerId: prefix });
+  const named = rest.length === 0 ? undefined : table().findProvider({ providerId: prefix });
   if (named !== undefined) return lookUp(rest.join('/'), named.id);
   return host === undefined ? lookUp(model) : undefined;
 };
