@@ -242,6 +242,30 @@ test('an answer that does not stream, and an unreachable server, are reported as
   expect([page.code, away.code]).toEqual([1, 1]);
 });
 
+test('a provider of its own is asked with its headers, and api.compat is not said to be about it', async () => {
+  const gateway = await startModelServer((request) => {
+    if (request.headers['x-team-key'] !== 'team-secret-0123')
+      return json(401, { detail: 'no team' });
+    const needsField = (body: object): Answer =>
+      'max_completion_tokens' in body ? note : json(400, { error: { message: 'max_tokens' } });
+    return answerOf({ models: serves({}), chat: needsField }, request);
+  });
+  const headers = { 'x-team-key': 'team-secret-0123' };
+  const project = openProject({
+    api: { provider_model: `work/${model}`, protocol: 'responses' },
+    providers: { work: { base_url: gateway.baseURL, headers } },
+  });
+
+  const { code, out } = await project.agent('doctor', '--model');
+
+  expect(out).toMatch(/ok +protocol +chat/);
+  expect(out).toMatch(
+    /problem +compat .*about api\.base_url only: set that instead of providers\.work/,
+  );
+  expect(out).not.toContain('team-secret');
+  expect(code).toBe(1);
+});
+
 test('without a model to test, doctor says why', async () => {
   const [noKey, scripted] = [
     await openProject({ api: { provider_model: model } }).agent('doctor', '--model', '--json'),

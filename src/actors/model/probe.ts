@@ -114,16 +114,16 @@ const unknownServer: ServerModels = { kind: null, models: null, contextWindow: n
 const usualWaitMs = 10_000;
 const maxCharacters = 4_000_000;
 
-interface Asked extends Pick<ProbeOptions, 'apiKey' | 'fetch'> {
+interface Asked extends Pick<ProbeOptions, 'apiKey' | 'headers' | 'fetch'> {
   readonly waitMs?: number;
 }
 
 /** Null when there is no such document. A redirect never gets the key. */
 const fetchJson = async (url: string, asked: Asked): Promise<unknown> => {
-  const { apiKey, fetch: send = fetch, waitMs = usualWaitMs } = asked;
+  const { apiKey, headers, fetch: send = fetch, waitMs = usualWaitMs } = asked;
   try {
     const response = await send(url, {
-      headers: { authorization: `Bearer ${apiKey}` },
+      headers: { authorization: `Bearer ${apiKey}`, ...headers },
       redirect: 'manual',
       signal: AbortSignal.timeout(waitMs),
     });
@@ -186,6 +186,7 @@ const readServerModels = async ({
 export interface ProbeOptions {
   readonly apiKey: string;
   readonly baseURL: string;
+  readonly headers?: Readonly<Record<string, string>>;
   readonly model: string;
   readonly protocol: 'auto' | WireProtocol;
   readonly compat: Compat;
@@ -286,12 +287,12 @@ const probeOne = async (
   protocol: WireProtocol,
   served: ServerModels,
 ): Promise<ProtocolProbe> => {
-  const { apiKey, baseURL, model } = options;
+  const { apiKey, baseURL, headers = {}, model } = options;
   let requests = 0;
   const ask: AskModel = async (compat, request) => {
     let last: ModelEvent | null = null;
     const asked = createOpenAiModel({
-      ...{ apiKey, baseURL, protocol, compat, timeouts },
+      ...{ apiKey, baseURL, headers, protocol, compat, timeouts },
       fetch: options.fetch,
     });
     requests += 1;

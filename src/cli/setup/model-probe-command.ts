@@ -17,9 +17,10 @@ import {
   baseUrlOf,
   type Provider,
   placeOfModel,
+  providerSecrets,
   withChosenModel,
 } from '../config/providers.ts';
-import type { Config } from '../config/schema/config-schema.ts';
+import { type Config, configSchema } from '../config/schema/config-schema.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { findLocalModel } from '../server/local-models.ts';
 import { compatOf, modelsFor } from '../server/models.ts';
@@ -104,13 +105,25 @@ const missingSettings = (config: Config, used: Compat): Readonly<Record<string, 
   );
 };
 
-const compatCheck = (config: Config, { probes, use }: Findings): readonly Check[] => {
+const compatCheck = (
+  config: Config,
+  { probes, use }: Findings,
+  { isDefault, name }: Provider,
+): readonly Check[] => {
   const probe = probes.find(({ protocol }) => protocol === use);
   const missing = probe === undefined ? [] : Object.entries(missingSettings(config, probe.compat));
   const settings = missing.map(([name, value]) => `api.compat.${name} to ${value}`).join(', ');
   return missing.length === 0
     ? []
-    : [{ check: 'compat', status: 'problem', detail: `set ${settings}` }];
+    : [
+        {
+          check: 'compat',
+          status: 'problem',
+          detail: isDefault
+            ? `set ${settings}`
+            : `it needs ${settings}, which is about api.base_url only: set that instead of providers.${name}`,
+        },
+      ];
 };
 
 /** True when the server lacks the usual protocol's endpoint, so the other one is used. */
@@ -128,7 +141,7 @@ const protocolCheck = (config: Config, findings: Findings): Check => {
   return { check, status: 'ok', detail: `${use}, by api.protocol ${config.api.protocol}` };
 };
 
-const checksFor = (config: Config, findings: Findings): readonly Check[] => [
+const checksFor = (config: Config, findings: Findings, provider: Provider): readonly Check[] => [
   ...findings.probes.map((probe): Check => {
     const detail = probeText(probe, findings, config.api.provider_model);
     const isFine = probe.callsTools === true && probe.reportsUsage === true;
@@ -138,7 +151,7 @@ const checksFor = (config: Config, findings: Findings): readonly Check[] => [
     return { check: probe.protocol, status: isFine ? 'ok' : matters ? 'problem' : 'note', detail };
   }),
   protocolCheck(config, findings),
-  ...compatCheck(config, findings),
+  ...compatCheck(config, findings, provider),
   ...(findings.use === null ? [] : [windowCheck(config, findings)]),
 ];
 
@@ -161,11 +174,16 @@ const probeJson = (config: Config, { probes, use, served }: Findings) => ({
 
 const missingText = ({ missing, remedy }: AskedPlace): string => `${missing} is not set; ${remedy}`;
 
-/** As if the provider were the only one. */
-const atAddress = (config: Config, { baseURL }: Provider): Config => ({
+/** As if the provider were the only one. What is set for the default provider is about no other one. */
+const atAddress = (config: Config, { baseURL, isDefault }: Provider): Config => ({
   ...config,
-  api: { ...config.api, mode: 'direct', base_url: baseURL ?? config.api.base_url },
+  api: {
+    ...config.api,
+    ...(isDefault ? {} : { protocol: 'auto' as const, compat: usualCompat }),
+    ...{ mode: 'direct' as const, base_url: baseURL ?? config.api.base_url },
+  },
 });
+const usualCompat = configSchema.parse({}).api.compat;
 
 /**
  * Sends one real request to the configured model and reports what it can do. Exit code 1 when
@@ -200,7 +218,12 @@ export const probeModelCommand = async (
     io.err(`agent: there is no model to test: ${why}`);
     return exitCodes.failed;
   }
-  const safe = createRedactor(() => [key, ...secretsOf(provider.access), ...proxySecrets(env)]);
+  const safe = createRedactor(() => [
+    key,
+    ...providerSecrets(loaded.config, env),
+    ...secretsOf(provider.access),
+    ...proxySecrets(env),
+  ]);
   const asked = provider.type === 'openai' ? null : modelsFor(loaded, env)(api.provider_model);
   if (asked !== null) {
     const why = await probeOwnProtocol(asked, model);
@@ -212,13 +235,13 @@ export const probeModelCommand = async (
   const { protocol } = api;
   const findings = await probeModel({
     apiKey: key,
-    baseURL,
+    ...{ baseURL, headers: provider.headers },
     model,
     protocol,
     compat: compatOf(api),
     fetch: createProviderFetch(env),
   });
-  const checks = checksFor(config, findings);
+  const checks = checksFor(config, findings, provider);
   if (json)
     io.json(
       JSON.parse(
