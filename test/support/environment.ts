@@ -28,9 +28,12 @@ export const useStrangersEnvironment = (): void => {
   });
   const home = join(folder, 'home');
   mkdirSync(home);
+  const authorities = process.env['NODE_EXTRA_CA_CERTS'];
   for (const name of Object.keys(process.env)) if (!kept.test(name)) delete process.env[name];
   Object.assign(process.env, {
     AGENT_TEST_FOLDER: folder,
+    // Only npm gets them, where the network of this machine has certificates of its own.
+    ...(authorities === undefined ? {} : { AGENT_TEST_CA_CERTS: authorities }),
     HOME: home,
     TMPDIR: folder,
     LANG: 'C.UTF-8',

@@ -10,7 +10,9 @@ const install = async (folder: string, wanted: string): Promise<string | null> =
     // Some ask for a newer Node than they need; our own .npmrc is strict.
     const options = ['--engine-strict=false', '--no-audit', '--no-fund'];
     const args = ['install', '--prefix', own, ...options, wanted];
-    const { exitCode, stderr } = await execa('npm', args, { reject: false, timeout: 240_000 });
+    const authorities = process.env['AGENT_TEST_CA_CERTS'];
+    const env = authorities === undefined ? {} : { NODE_EXTRA_CA_CERTS: authorities };
+    const { exitCode, stderr } = await execa('npm', args, { env, reject: false, timeout: 240_000 });
     if (exitCode !== 0) return stderr.trim().split('\n').slice(0, 3).join('; ');
     try {
       renameSync(own, folder);
