@@ -171,7 +171,8 @@ test('the variable comes before a kept key, and the login says so', async () => 
 });
 
 test.each([
-  ['antropic', 'k', 'there is no provider antropic; the providers are openai, anthropic,'],
+  ['antropic', 'k', 'there is no provider antropic; did you mean anthropic?'],
+  ['hooli', 'k', 'there is no provider hooli; the providers are openai, anthropic,'],
   ['anthropic', '', 'no key was kept: there is none'],
   ['anthropic', ' \n ', 'no key was kept: there is none'],
   ['anthropic', 'a\nb', 'there are several lines; give the key alone'],

@@ -202,6 +202,8 @@ test.each([
   ['http://api.example.com/v1', false],
   ['http://8.8.8.8/v1', false],
   ['http://169.254.169.254/v1', false],
+  ['https://me:secret@api.example.com/v1', false],
+  ['https://me@api.example.com/v1', false],
 ])('%s may be the address of a provider: %s', (base_url, isAllowed) => {
   expect(configSchema.safeParse({ providers: { mine: { base_url } } }).success).toBe(isAllowed);
 });

@@ -1,6 +1,7 @@
 import type { AskedPlace } from '../../actors/engine/attempts/settings.ts';
 import type { AiSdkOptions } from '../../actors/model/ai-sdk.ts';
 import type { CloudAccess } from '../../actors/model/ai-sdk-packages.ts';
+import { closest } from '../output/closest.ts';
 import { keptKey } from '../server/secrets/kept-keys.ts';
 import { readPrivateText } from '../server/secrets/private-files.ts';
 import { choosingKeys } from '../words/other-tools.ts';
@@ -234,10 +235,13 @@ export const keyPlaces = (
 export const requireKeyed = (config: Config, name: string): void => {
   if (name === forgeKey.name) return;
   const provider = providerOf(config, name, {});
-  if (provider === null)
-    throw new UsageError(
-      `there is no provider ${name}; the providers are ${[...providerNames(config), forgeKey.name].join(', ')}`,
-    );
+  if (provider === null) {
+    const names = [...providerNames(config), forgeKey.name];
+    const meant = closest(name, names);
+    const advice =
+      meant === null ? `the providers are ${names.join(', ')}` : `did you mean ${meant}?`;
+    throw new UsageError(`there is no provider ${name}; ${advice}`);
+  }
   if (Object.hasOwn(known, name) && provider.variables.length === 0)
     throw new UsageError(
       `${name} needs no key; for a server of yours that asks for one, set providers.<name>.base_url and log in to <name>`,

@@ -2,7 +2,12 @@ import { z } from 'zod';
 import { absolutePath, httpUrl, isSafeForKeys } from './config-values.ts';
 
 const ownNetwork = 'must be https, or an address of this machine or of your network';
-export const providerUrl = httpUrl.refine(isSafeForKeys, ownNetwork);
+export const providerUrl = httpUrl
+  .refine(isSafeForKeys, ownNetwork)
+  .refine(
+    (text) => !new URL(text).username && !new URL(text).password,
+    'holds a user or password, which cannot be sent; use the key or a header',
+  );
 
 const provider = z.strictObject({
   type: z
