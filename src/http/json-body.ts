@@ -3,6 +3,8 @@ import type { FastifyRequest } from 'fastify';
 /** Fastify's code, also for a body in another charset than UTF-8. */
 export const wrongMediaType = 'FST_ERR_CTP_INVALID_MEDIA_TYPE';
 
+export const bodyTooLarge = 'FST_ERR_CTP_BODY_TOO_LARGE';
+
 const charsetIn = /;\s*charset\s*=\s*"?([^";\s]*)/gi;
 const isUtf8 = /^(?:utf-?8|us-ascii)$/i;
 

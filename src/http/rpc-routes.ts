@@ -1,14 +1,18 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { System } from '../actors/system.ts';
 import {
+  a2aAddresses,
   activateExtensions,
   contextFor,
   type Dispatch,
   refuseRole,
   roleIn,
+  rpcErrorAnswer,
 } from './a2a/dispatch.ts';
+import { invalidParams, wrongTypeError } from './a2a/errors.ts';
 import type { Identity } from './discovery.ts';
 import { errorBody, requestErrors } from './error-table.ts';
+import { bodyTooLarge, wrongMediaType } from './json-body.ts';
 import { createRpcServer, retryAfterOf } from './json-rpc.ts';
 import type { Method } from './methods.ts';
 import { openApiDocument } from './openapi.ts';
@@ -68,6 +72,23 @@ export interface RpcRouteParts {
   readonly a2a: Dispatch;
 }
 
+/** Answers a body that cannot be read as A2A answers: clients expect a code that is a number. */
+const answerUnreadable = (
+  error: { readonly code?: string },
+  _request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply => {
+  if (error.code === wrongMediaType)
+    return reply
+      .code(requestErrors.unsupported_media_type)
+      .send(rpcErrorAnswer(null, wrongTypeError('application/json')));
+  if (error.code === bodyTooLarge)
+    return reply
+      .code(requestErrors.payload_too_large)
+      .send(rpcErrorAnswer(null, invalidParams('body', 'is larger than 1 MiB')));
+  return reply.send(error);
+};
+
 export const addRpcRoutes = (
   app: FastifyInstance,
   { methods, onRequest, a2a }: RpcRouteParts,
@@ -93,7 +114,9 @@ export const addRpcRoutes = (
     if (retryAfter !== null) reply.header('retry-after', retryAfter);
     return reply.code(answer.status).send(answer.body);
   };
-  for (const path of ['/a2a', '/a2a/execute', '/a2a/status', '/a2a/discovery', '/agents/:role/a2a'])
+  for (const path of ['/a2a/execute', '/a2a/status', '/a2a/discovery'])
     app.post(path, { onRequest }, handler);
+  for (const path of a2aAddresses)
+    app.post(path, { onRequest, errorHandler: answerUnreadable }, handler);
   app.get('/openapi.json', async () => openApiDocument(options.name, options.version));
 };

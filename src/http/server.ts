@@ -31,7 +31,7 @@ import {
 } from './gate.ts';
 import { addHealthRoutes, type HealthOptions } from './health.ts';
 import { addImageRoutes } from './image-routes.ts';
-import { parseText, wrongMediaType } from './json-body.ts';
+import { bodyTooLarge, parseText, wrongMediaType } from './json-body.ts';
 import type { AnswerPolicy } from './mcp/backend.ts';
 import { addMcpRoutes } from './mcp/mcp-routes.ts';
 import { createServiceBackend } from './mcp/service-backend.ts';
@@ -222,7 +222,7 @@ const bodyLimit = 1024 * 1024;
 
 const fastifyErrors: Readonly<Record<string, readonly [keyof typeof requestErrors, string]>> = {
   [wrongMediaType]: ['unsupported_media_type', 'send Content-Type: application/json, in UTF-8'],
-  FST_ERR_CTP_BODY_TOO_LARGE: ['payload_too_large', `a request holds at most ${bodyLimit} bytes`],
+  [bodyTooLarge]: ['payload_too_large', `a request holds at most ${bodyLimit} bytes`],
 };
 
 /** Only the log gets the details of an internal error. */

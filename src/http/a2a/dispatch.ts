@@ -170,8 +170,11 @@ const refuseUnknownMethod = (): never => {
   throw new A2aError('METHOD_NOT_FOUND', 'unknown method');
 };
 
-/** The addresses of A2A; at the others our own methods are at home. */
-const a2aAddresses: ReadonlySet<string | undefined> = new Set(['/a2a', '/agents/:role/a2a']);
+/**
+ * The addresses of A2A; at the others our own methods are at home. Clients that keep a base address
+ * add the slash.
+ */
+export const a2aAddresses = ['/a2a', '/a2a/', '/agents/:role/a2a', '/agents/:role/a2a/'] as const;
 
 const paramsOfVersion = ({ version, name }: Spoken, params: unknown): unknown =>
   version === '0.3' ? paramsFrom03(name, params) : params;
@@ -253,7 +256,7 @@ export const createDispatch = (ports: DispatchPorts): Dispatch => {
     methods: (request, context) => ({
       has: (method) => spokenIn(method) !== null,
       refuseUnknown: ({ method, id = null }) =>
-        a2aAddresses.has(request.routeOptions.url)
+        a2aAddresses.some((address) => address === request.routeOptions.url)
           ? rpcErrorAnswer(id, unknownMethod(method))
           : null,
       answer: async ({ method, params, id = null }) => {

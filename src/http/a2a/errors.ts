@@ -76,6 +76,9 @@ export const invalidProblems = (problems: readonly SchemaProblem[]): A2aError =>
   return new A2aError('INVALID_PARAMS', message, { fields });
 };
 
+export const wrongTypeError = (expected: string): A2aError =>
+  new A2aError('CONTENT_TYPE_NOT_SUPPORTED', `send Content-Type: ${expected}, in UTF-8`);
+
 export const restMediaType = 'application/a2a+json; charset=utf-8';
 
 export const undecodedPath = (): A2aError =>

@@ -1,14 +1,15 @@
 /** The objects of A2A 1.0 as they are on the wire (ProtoJSON). */
 
+/** In the order of their numbers, which begin with 1. */
 export const taskStates = [
   'SUBMITTED',
   'WORKING',
-  'INPUT_REQUIRED',
-  'AUTH_REQUIRED',
   'COMPLETED',
   'FAILED',
   'CANCELED',
+  'INPUT_REQUIRED',
   'REJECTED',
+  'AUTH_REQUIRED',
 ] as const;
 /** Without its prefix. */
 export type A2aState = (typeof taskStates)[number];

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Role } from '../../machines/task.ts';
-import { wrongMediaType } from '../json-body.ts';
+import { bodyTooLarge, wrongMediaType } from '../json-body.ts';
 import { readJson } from '../json-rpc.ts';
 import { notAllowedText } from '../other-method.ts';
 import type { ReserveStream } from '../streams/stream-routes.ts';
@@ -12,9 +12,11 @@ import {
   restMediaType,
   undecodedPath,
   unknownRoleText,
+  wrongTypeError,
 } from './errors.ts';
 import { type Operations, toA2aError } from './operations.ts';
 import type { StreamResponse } from './protocol.ts';
+import { fromProtoMembers } from './schemas.ts';
 import type { A2aRules } from './versions.ts';
 
 export interface RestOptions {
@@ -34,23 +36,14 @@ interface RestCall {
 
 type RestQuery = Readonly<Record<string, unknown>>;
 
-const numberOrText = (text: string): unknown => (/^-?\d{1,15}$/.test(text) ? Number(text) : text);
+const booleans: Readonly<Record<string, boolean>> = { true: true, false: false };
 
-const textTypes = new Map<string, (text: string) => unknown>([
-  ['historyLength', numberOrText],
-  ['pageSize', numberOrText],
-  [
-    'includeArtifacts',
-    (text: string) => (text === 'true' ? true : text === 'false' ? false : text),
-  ],
-]);
-
-/** Numbers and booleans are text in a query. */
+/** Each value of a query is text; `schemas.ts` reads its numbers. */
 const fromQuery = (query: RestQuery): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(query).map(([name, value]) => {
       if (typeof value !== 'string') throw invalidParams(name, 'is given more than once');
-      return [name, (textTypes.get(name) ?? String)(value)];
+      return [name, /^include_?artifacts$/i.test(name) ? (booleans[value] ?? value) : value];
     }),
   );
 
@@ -102,9 +95,14 @@ const routeStarts: ReadonlySet<string> = new Set([
 const unknownPath = (verb: string, path: string): A2aError =>
   new A2aError('METHOD_NOT_FOUND', `there is no ${verb} ${path.slice(0, 200)}`);
 
-/** As it was sent: the router decodes it as a whole, so a slash in an id would divide it. */
-const pathOf = ({ raw }: FastifyRequest): string =>
-  /\/a2a\/rest\/([^?#]*)/.exec(raw.url ?? '')?.[1] ?? '';
+/**
+ * As it was sent: the router decodes it as a whole, so a slash in an id would divide it. A slash at
+ * its end means nothing.
+ */
+const pathOf = ({ raw }: FastifyRequest): string => {
+  const path = /\/a2a\/rest\/([^?#]*)/.exec(raw.url ?? '')?.[1] ?? '';
+  return path.endsWith('/') ? path.slice(0, -1) : path;
+};
 
 const unknownRole = ({ params }: FastifyRequest): A2aError =>
   new A2aError('METHOD_NOT_FOUND', unknownRoleText((params as { role: string }).role));
@@ -154,9 +152,6 @@ const sendError = (reply: FastifyReply, error: A2aError): FastifyReply => {
   return reply.code(code).type(restMediaType).send(JSON.stringify(body));
 };
 
-const wrongType = (): A2aError =>
-  new A2aError('CONTENT_TYPE_NOT_SUPPORTED', 'send Content-Type: application/a2a+json, in UTF-8');
-
 /** The HTTP+JSON binding: an address for each method, the same operations behind it. */
 export const addRestRoutes = (app: FastifyInstance, options: RestOptions): void => {
   const { operations, redact, onInternal, onRequest, extendedCard } = options;
@@ -172,7 +167,7 @@ export const addRestRoutes = (app: FastifyInstance, options: RestOptions): void 
       const { 'A2A-Version': _, ...query } = request.query as Record<string, unknown>;
       requireVerb(request.method, path, reply);
       const given = request.method === 'GET' ? fromQuery(query) : requestBody(request);
-      const { method, params } = callOf(request.method, path, given);
+      const { method, params } = callOf(request.method, path, fromProtoMembers(given));
       const context = contextFor(reply, role);
       const stream = streams[method];
       if (stream !== undefined) {
@@ -192,8 +187,9 @@ export const addRestRoutes = (app: FastifyInstance, options: RestOptions): void 
       ...{ method: ['GET', 'POST', 'DELETE', 'PUT', 'PATCH'], url, onRequest, handler: handle },
       errorHandler: (error, _request, reply) => {
         const { code } = error as { readonly code?: string };
-        if (code === wrongMediaType) return sendError(reply, wrongType());
-        if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
+        if (code === wrongMediaType)
+          return sendError(reply, wrongTypeError('application/a2a+json'));
+        if (code === bodyTooLarge)
           return sendError(reply, invalidParams('body', 'is larger than 1 MiB'));
         return sendError(reply, toA2aError(error, onInternal));
       },

@@ -1,10 +1,49 @@
 import { z } from 'zod';
 import { roles } from '../../machines/task.ts';
 import { parseWithProblems } from '../schema-problems.ts';
-import { invalidProblems, unknownRoleText } from './errors.ts';
+import { invalidParams, invalidProblems, unknownRoleText } from './errors.ts';
 import { taskStates, wireState } from './protocol.ts';
 
 /** Requests of clients. Unknown members are ignored, as A2A wants it. */
+
+/** Members whose content is the client's own: a `Struct` and a `Value` of the protocol. */
+const freeMembers: ReadonlySet<string> = new Set(['metadata', 'data']);
+
+const jsonName = (name: string): string =>
+  name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+
+/**
+ * Reads what ProtoJSON allows beside its own form: names as in the protocol (`task_id`), and null
+ * for a member that is not set. @throws INVALID_PARAMS for a member with two names
+ */
+export const fromProtoMembers = (given: object): Record<string, unknown> => {
+  const members = new Map<string, unknown>();
+  for (const [name, value] of Object.entries(given)) {
+    const known = jsonName(name);
+    // A null in `data` is a value; elsewhere it says that the member is not there.
+    if (value === null && known !== 'data') continue;
+    if (members.has(known)) throw invalidParams(known, `is given twice, also as ${name}`);
+    members.set(known, freeMembers.has(known) ? value : fromProtoJson(value));
+  }
+  return Object.fromEntries(members);
+};
+
+const fromProtoJson = (given: unknown): unknown => {
+  if (Array.isArray(given)) return given.map(fromProtoJson);
+  return typeof given === 'object' && given !== null ? fromProtoMembers(given) : given;
+};
+
+/** An int32 of ProtoJSON may be written as text. */
+const fromIntegerText = (given: unknown): unknown =>
+  typeof given === 'string' && /^-?\d{1,9}$/.test(given) ? Number(given) : given;
+const integer = (least: number, most: number) =>
+  z.preprocess(fromIntegerText, z.int().min(least).max(most));
+
+/** An enum of ProtoJSON may be written as its number, which is its place in `names`. */
+const fromNumber =
+  (names: readonly string[]) =>
+  (given: unknown): unknown =>
+    typeof given === 'number' ? (names[given] ?? given) : given;
 
 const metadata = z.record(z.string(), z.unknown());
 export const idText = z.string().min(1).max(256);
@@ -19,7 +58,8 @@ export const tenant = z
   .refine((name) => name === '' || roles.some((role) => role === name), {
     error: ({ input }) => unknownRoleText(String(input)),
   });
-const historyLength = z.int().min(0).max(100_000);
+const historyLength = integer(0, 100_000);
+export const pageSize = integer(1, 100);
 
 const partSchema = z
   .object({
@@ -44,7 +84,10 @@ export type GivenPart = z.infer<typeof partSchema>;
 
 const messageSchema = z.object({
   messageId: idText,
-  role: z.enum(['ROLE_USER', 'ROLE_AGENT']),
+  role: z.preprocess(
+    fromNumber(['ROLE_UNSPECIFIED', 'ROLE_USER', 'ROLE_AGENT']),
+    z.enum(['ROLE_USER', 'ROLE_AGENT']),
+  ),
   parts: z.array(partSchema).min(1).max(100),
   contextId: contextId.optional(),
   taskId: idText.optional(),
@@ -92,11 +135,14 @@ export const listSchema = z.object({
   tenant: tenant.optional(),
   contextId: contextId.optional(),
   status: z
-    .union([z.enum(noStates).transform(() => undefined), knownState], {
-      error: `expected one of ${taskStates.map(wireState).join(', ')}`,
-    })
+    .preprocess(
+      fromNumber(['TASK_STATE_UNSPECIFIED', ...taskStates.map(wireState)]),
+      z.union([z.enum(noStates).transform(() => undefined), knownState], {
+        error: `expected one of ${taskStates.map(wireState).join(', ')}`,
+      }),
+    )
     .optional(),
-  pageSize: z.int().min(1).max(100).default(50),
+  pageSize: pageSize.default(50),
   pageToken: z.string().max(512).optional(),
   historyLength: historyLength.default(0),
   statusTimestampAfter: z.iso
@@ -108,7 +154,7 @@ export type ListParams = z.infer<typeof listSchema>;
 
 /** @throws INVALID_PARAMS with each field that is wrong */
 export const parseA2a = <Output>(schema: z.ZodType<Output>, params: unknown): Output => {
-  const parsed = parseWithProblems(schema, params ?? {});
+  const parsed = parseWithProblems(schema, fromProtoJson(params ?? {}));
   if (parsed.ok) return parsed.value;
   throw invalidProblems(parsed.problems);
 };

@@ -39,7 +39,7 @@ export const addMcpRoutes = (app: FastifyInstance, options: McpRouteOptions): vo
     session.take(text).then(stream.end, stream.end);
   };
 
-  app.post('/mcp', { onRequest }, async (request, reply) => {
+  const answer = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const version = request.headers[versionHeader];
     if (version !== undefined && !isKnownVersion(version))
       return reply
@@ -48,16 +48,17 @@ export const addMcpRoutes = (app: FastifyInstance, options: McpRouteOptions): vo
     const text = typeof request.body === 'string' ? request.body : '';
     if (wantsStream(request, text))
       return openStream(reply, null, (stream) => answerOn(stream, text));
-    let answer: object | null = null;
+    let given: object | null = null;
     const session = createMcpSession({
       ...{ backend, identity, isStateless: true },
       send: (message) => {
-        answer = message;
+        given = message;
       },
     });
     reply.raw.once('close', session.close);
     await session.take(text);
-    if (answer === null) return reply.code(202).send();
-    return reply.code(isMalformed(answer) ? requestErrors.invalid_request : 200).send(answer);
-  });
+    if (given === null) return reply.code(202).send();
+    return reply.code(isMalformed(given) ? requestErrors.invalid_request : 200).send(given);
+  };
+  for (const path of ['/mcp', '/mcp/']) app.post(path, { onRequest }, answer);
 };

@@ -156,3 +156,31 @@ test('a refusal of its streams reaches it as an error of A2A', async () => {
     expect.stringContaining('(Code: -32602)'),
   ]);
 });
+
+test('its errors have the codes of 0.3', async () => {
+  const server = await start({ turns: [finish('done')] });
+  const call = async (method: string, params: object) => {
+    const { body } = await server.post({ jsonrpc: '2.0', id: 1, method, params }, '/a2a');
+    return body as { result: { id: string }; error: { code: number } };
+  };
+  const { id } = (await call('message/send', says('One'))).result;
+  const image = { kind: 'file', file: { mimeType: 'video/mp4', bytes: 'AAAA' } };
+  const push = { taskId: id, pushNotificationConfig: { url: 'http://10.0.0.1/' } };
+
+  const answers = await Promise.all([
+    call('tasks/get', { id: 'bd-none' }),
+    call('tasks/get', { id, historyLength: -1 }),
+    call('tasks/cancel', { id }),
+    call('message/send', says('More', { taskId: id })),
+    call('message/send', says('More', { parts: [image] })),
+    call('message/send', { message: null }),
+    call('tasks/pushNotificationConfig/get', { id }),
+    call('tasks/pushNotificationConfig/set', push),
+    call('tasks/none', {}),
+  ]);
+
+  expect(answers.map(({ error }) => error.code)).toEqual([
+    ...[-32001, -32602, -32002, -32004, -32005, -32602],
+    ...[-32001, -32602, -32601],
+  ]);
+});

@@ -73,6 +73,83 @@ test('§5.7 members that nobody knows are ignored', async () => {
   expect(result.task.status.state).toBe('TASK_STATE_COMPLETED');
 });
 
+test('§5.5 names of the protocol, null, numbers of enums and integers as text are read', async () => {
+  const { call, base, headers } = await start({ turns: [finish()] });
+  const parts = [{ data: { some_key: null }, media_type: 'application/json', text: null }];
+  const message = { message_id: 'm', role: 1, parts, context_id: 'c_1', task_id: null };
+  const configuration = { history_length: '0', return_immediately: false, task_push: null };
+
+  const { result } = await call('SendMessage', { message, configuration, metadata: null });
+  const { id } = result.task;
+  const all = (await call('GetTask', { id, history_length: 5, tenant: null })).result;
+  const over = (await call('ListTasks', { status: 3, context_id: 'c_1', page_size: '1' })).result;
+  const query = 'context_id=c_1&include_artifacts=true&history_length=1';
+  const rest: Loose = await (await fetch(`${base}/a2a/rest/tasks?${query}`, { headers })).json();
+  const twice = await call('GetTask', { id, historyLength: 1, history_length: 1 });
+
+  expect([result.task.contextId, result.task.history]).toEqual(['c_1', undefined]);
+  expect(JSON.parse(all.history[0].parts[0].text.split('```')[1].slice(4))).toEqual({
+    some_key: null,
+  });
+  expect([over.tasks.length, over.pageSize]).toEqual([1, 1]);
+  expect([rest.tasks[0].artifacts.length > 0, rest.tasks[0].history.length]).toEqual([true, 1]);
+  expect(twice.error).toMatchObject({
+    code: -32602,
+    message: expect.stringContaining('historyLength: is given twice'),
+  });
+});
+
+test('§5.5 a null that has a meaning, or is none of a member, is not left out', async () => {
+  const { call, message } = await start({ turns: [finish()] });
+  const given = (parts: unknown) => ({ message: { ...message('').message, parts } });
+
+  const value = await call('SendMessage', given([{ data: null }]));
+  const item = await call('SendMessage', given([null]));
+  const needed = await call('SendMessage', given(null));
+
+  expect(value.result.task.history[0].parts[0].text).toContain('null');
+  expect([item.error.code, needed.error.code]).toEqual([-32602, -32602]);
+  expect(needed.error.message).toContain('message.parts');
+});
+
+test('§9 the address of JSON-RPC, of REST and of MCP may end with a slash', async () => {
+  const { post, base, headers } = await start({ turns: [finish()] });
+  const list = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ListTasks', params: {} });
+  const ping = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' });
+  const unknown = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'None', params: {} });
+
+  const [plain, ofRole, mcp, refused] = await Promise.all([
+    post('/a2a/', list),
+    post('/agents/tester/a2a/', list),
+    post('/mcp/', ping),
+    post('/a2a/', unknown),
+  ]);
+  const rest = await fetch(`${base}/a2a/rest/tasks/?pageSize=1`, { headers });
+  const verb = await fetch(`${base}/a2a/`, { headers });
+
+  expect([plain.result.tasks, ofRole.result.tasks, mcp.result]).toEqual([[], [], {}]);
+  expect(refused.error.message).toContain('the methods are SendMessage');
+  expect([rest.status, verb.status, verb.headers.get('allow')]).toEqual([200, 405, 'POST']);
+});
+
+test('§9.5 a body that cannot be read is an error of A2A, with a code that is a number', async () => {
+  const { post } = await start();
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ListTasks', params: {} });
+
+  const answers = await Promise.all([
+    post('/a2a', body, { 'content-type': 'text/plain' }),
+    post('/agents/tester/a2a', body, { 'content-type': 'application/json; charset=latin1' }),
+    post('/a2a', `"${'x'.repeat(1_100_000)}"`),
+  ]);
+
+  expect(answers.map(({ status, id, error }) => [status, id, error.code])).toEqual([
+    [415, null, -32005],
+    [415, null, -32005],
+    [413, null, -32602],
+  ]);
+  expect(answers[0].error.data[0].reason).toBe('CONTENT_TYPE_NOT_SUPPORTED');
+});
+
 test('§9.4 each frame is an answer to the call; the task is first, a terminal state is last', async () => {
   const { stream, message } = await start({ turns: [bash('true'), finish('done')] });
   const immediately = { configuration: { returnImmediately: true } };
