@@ -24,6 +24,7 @@ import {
   idSchema,
   idText,
   listSchema,
+  pageSize,
   parseA2a,
   pushConfigSchema,
   type SendParams,
@@ -44,6 +45,8 @@ type GivenConfig = z.infer<typeof pushConfigSchema>;
 
 const configsOfRunAtMost = 10;
 const configsAtMost = 1_000;
+/** Nobody is told of a run that is over; its configs can be read until others take their place. */
+const afterEndAtMost = 100;
 
 const createSchema = pushConfigSchema.extend({ tenant: tenant.optional(), taskId: idText });
 const oneSchema = z.object({ tenant: tenant.optional(), taskId: idText, id: idText });
@@ -52,7 +55,7 @@ const oneSchema03 = z.object({ taskId: idText, id: idText.optional() });
 const configListSchema = z.object({
   tenant: tenant.optional(),
   taskId: idText,
-  pageSize: z.int().min(1).max(100).optional(),
+  pageSize: pageSize.optional(),
   pageToken: z.string().max(512).optional(),
 });
 
@@ -105,6 +108,21 @@ const createPushOperations = ({ configs, delivery, read }: PushOperationPorts) =
     const others = await configs.ofRun(run);
     if (!others.some((each) => each.id === id)) await requireRoom(run);
     await configs.put(config);
+    return config;
+  };
+  /** The latest configs of runs that are over, the oldest first. */
+  const afterEnd = new Map<string, PushConfig>();
+  const keepAfterEnd = async (config: PushConfig): Promise<void> => {
+    const key = JSON.stringify([config.run, config.id]);
+    afterEnd.delete(key);
+    afterEnd.set(key, config);
+    const [oldest] = afterEnd;
+    if (afterEnd.size <= afterEndAtMost || oldest === undefined) return;
+    afterEnd.delete(oldest[0]);
+    await configs.remove(oldest[1].run, oldest[1].id);
+  };
+  const addAndStart = async (...given: Parameters<typeof add>): Promise<PushConfig> => {
+    const config = await add(...given);
     delivery.start(config);
     return config;
   };
@@ -125,13 +143,17 @@ const createPushOperations = ({ configs, delivery, read }: PushOperationPorts) =
       await requireRoom(null);
     },
     /** Adds a config that is told a run from its beginning. */
-    addToNew: (run: string, given: GivenConfig, version: string) => add(run, given, 0, version),
+    addToNew: (run: string, given: GivenConfig, version: string) =>
+      addAndStart(run, given, 0, version),
     create: async (given: unknown, version: string) => {
       const { taskId, tenant: _, ...config } = parseA2a(createSchema, given);
       requireReceiver(config);
       const { run, asOf } = await read(taskId);
-      if (isTerminal(run.state)) throw full(`task ${taskId} is over`);
-      return configObject(await add(taskId, config, asOf, version));
+      if (!isTerminal(run.state))
+        return configObject(await addAndStart(taskId, config, asOf, version));
+      const kept = await add(taskId, config, asOf, version);
+      await keepAfterEnd(kept);
+      return configObject(kept);
     },
     get: async (given: unknown, version: string) => configObject(await one(given, version)),
     list: async (given: unknown) => {

@@ -112,6 +112,28 @@ test('configs are made, read without credentials, listed and deleted, which twic
   expect(JSON.stringify([made, read, listed])).not.toContain('secret-of-mine');
 });
 
+test('a task that is over takes configs, tells them nothing, and keeps the latest hundred', async () => {
+  const receiver = await startReceiver();
+  const { send, call, configs } = await start({ turns: Array(11).fill(finish('done')) });
+  const ids: string[] = [];
+  for (let made = 0; made < 11; made += 1) ids.push((await send('One')).result.task.id);
+  const [first = '', last = ''] = [ids[0], ids.at(-1)];
+  const given = { taskId: first, id: 'mine', url: receiver.url };
+
+  const made = await call('CreateTaskPushNotificationConfig', given);
+  await call('CreateTaskPushNotificationConfig', given);
+  const read = await call('GetTaskPushNotificationConfig', { taskId: first, id: 'mine' });
+  for (const taskId of ids.slice(1))
+    for (let more = 0; more < 10; more += 1)
+      await call('CreateTaskPushNotificationConfig', { taskId, url: receiver.url });
+  const gone = await call('GetTaskPushNotificationConfig', { taskId: first, id: 'mine' });
+  const listed = await call('ListTaskPushNotificationConfigs', { taskId: last });
+
+  expect([made.result, read.result]).toEqual([given, given]);
+  expect([gone.error.code, listed.result.configs.length]).toEqual([-32001, 10]);
+  expect([await configs.count(), receiver.received]).toEqual([100, []]);
+});
+
 test.each([
   ['a private address', 'http://10.0.0.1/'],
   ['the metadata of a cloud', 'http://169.254.169.254/latest'],
