@@ -37,15 +37,32 @@ const configuration = {
   'parse-positional-numbers': false,
 } as const;
 
-/** Splits a command line into words and flags. It refuses nothing. */
+/** `-vx` and `-xv`, where only `-v` is a switch: the parser would take it out of the word. */
+const strangeShorts = (given: readonly string[], flags: Flags): readonly string[] => {
+  const shorts = (isSwitch: boolean): readonly string[] =>
+    Object.values(flags).flatMap(({ type, short }) =>
+      (type === 'switch') === isSwitch && short !== undefined ? [short] : [],
+    );
+  const [switches, withValue] = [shorts(true), shorts(false)];
+  const end = given.indexOf('--');
+  return given.slice(0, end < 0 ? given.length : end).filter((word) => {
+    const [, first = '', more = ''] = /^-([A-Za-z])(.+)$/s.exec(word) ?? [];
+    if (more === '' || withValue.includes(first)) return false;
+    return ![first, ...more].every((letter) => switches.includes(letter));
+  });
+};
+
+/** Splits a command line into words and known flags; a flag that is unknown is a word. It refuses nothing. */
 export const parseWords = (given: readonly string[], flags: Flags): ParsedWords => {
   const withoutValue: string[] = [];
+  const strange = strangeShorts(given, flags);
+  const read = given.filter((word) => !strange.includes(word));
   const withValue = namesOf(flags, 'value');
   const {
     _: words,
     '--': text = [],
     ...found
-  } = Parser([...given], {
+  } = Parser(read, {
     boolean: namesOf(flags, 'switch'),
     string: withValue,
     narg: Object.fromEntries(withValue.map((name) => [name, valuesOf(flags[name])])),
@@ -56,8 +73,20 @@ export const parseWords = (given: readonly string[], flags: Flags): ParsedWords 
       return '';
     },
   } as Parameters<typeof Parser>[1]);
-  return { words: words.map(String), text: text.map(String), flags: found, withoutValue };
+  const known = Object.entries(found).filter(([name]) => Object.hasOwn(flags, name));
+  // The parser takes `--all-x` for a flag, since `--all` is one.
+  const unknown = Object.keys(found).filter((name) => !Object.hasOwn(flags, name));
+  return {
+    words: [...words.map(String), ...strange, ...unknown.map((name) => asWritten(given, name))],
+    text: text.map(String),
+    flags: Object.fromEntries(known),
+    withoutValue,
+  };
 };
+
+/** The word of a line that the parser read as the flag `name`. */
+const asWritten = (given: readonly string[], name: string): string =>
+  given.find((word) => word.replace(/^-+/, '').startsWith(name)) ?? `--${name}`;
 
 /** `--name=value` of switches, which take none. */
 export const valuesOfSwitches = (
