@@ -23,9 +23,10 @@ const parts = [
   ...['cli/run-agent', 'cli/server/run-server', 'cli/config/config'],
   ...['actors/process/run-command', 'actors/workspace/worktrees/select-workspace'],
 ];
-/** What `agent-task-server/client` is, and the modules that its types are in. */
+/** What `agent-task-server/client` and `/client/node` are, and the modules that their types are in. */
 const client = { name: 'client/index', source: 'cli/client/public-client' };
-const clientTypes = [client.source, 'cli/client/client', 'cli/client/wire-types'];
+const nodeClient = { name: 'client/node', source: 'cli/client/node-client' };
+const clientTypes = ['client', 'task-client', 'wire-types'].map((name) => `cli/client/${name}`);
 /** The packages of `dependencies`: native code cannot be bundled. */
 const external = Object.keys(
   JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).dependencies,
@@ -102,7 +103,7 @@ const bundle = async () => {
     ...Object.fromEntries(
       [...programs, ...threads, ...late, ...parts].map((name) => [name, `src/${name}.ts`]),
     ),
-    [client.name]: `src/${client.source}.ts`,
+    [nodeClient.name]: `src/${nodeClient.source}.ts`,
   };
   const { plugin, isLoadedWith } = importsOf();
   const built = await rolldown({
@@ -136,6 +137,26 @@ const bundle = async () => {
   return output;
 };
 
+/** The client that only speaks HTTP: for every runtime, so it may import nothing. */
+const bundleClient = async () => {
+  const built = await rolldown({
+    ...{ cwd: root, input: `src/${client.source}.ts`, platform: 'neutral' },
+    external: () => false,
+    transform: { target },
+    onLog: (_, { message }) => {
+      throw new Error(message);
+    },
+  });
+  const generate = async (format, entryFileNames) =>
+    (await built.generate({ format, entryFileNames, codeSplitting: false })).output;
+  const files = await Promise.all([
+    generate('esm', `${client.name}.mjs`),
+    generate('cjs', `${client.name}.js`),
+  ]);
+  await built.close();
+  return files.flat();
+};
+
 const modules = () =>
   readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
@@ -155,13 +176,13 @@ const modules = () =>
 
 /** The declarations of the client, which name no package. */
 const declarations = () =>
-  clientTypes.map((name) => {
+  [client.source, nodeClient.source, ...clientTypes].map((name) => {
     const source = readFileSync(join(root, 'src', `${name}.ts`), 'utf8');
     const { code, errors } = isolatedDeclarationSync(`${name}.ts`, source);
     if (errors.length > 0) throw new Error(`src/${name}.ts: ${errors[0].message}`);
-    const own = name === client.source ? 'index' : basename(name);
+    const entry = [client, nodeClient].find(({ source: own }) => own === name)?.name;
     return {
-      fileName: `client/${own}.d.ts`,
+      fileName: `${entry ?? `client/${basename(name)}`}.d.ts`,
       code: code.replace(/(from ["']\.\/[\w-]+)\.ts(["'])/g, '$1.js$2'),
     };
   });
@@ -175,7 +196,8 @@ const replace = (folder, files) => {
   }
 };
 
-const [chunks, page] = await Promise.all([bundle(), buildPage()]);
+const [chunks, clientFiles, page] = await Promise.all([bundle(), bundleClient(), buildPage()]);
+const ofModules = { fileName: `${client.name}.d.mts`, code: "export * from './index.js';\n" };
 const packages = bundledPackages([
   ...chunks.flatMap(({ moduleIds }) => moduleIds),
   ...page.moduleIds,
@@ -183,5 +205,8 @@ const packages = bundledPackages([
 const licences = { fileName: 'THIRD_PARTY_LICENSES.txt', code: licenceTexts(packages) };
 replace('build', modules());
 const kind = { fileName: 'package.json', code: '{"type":"commonjs"}\n' };
-replace('dist', [...chunks, kind, ...declarations(), ...page.files, licences]);
+replace('dist', [
+  ...[...chunks, ...clientFiles, kind, ...declarations(), ofModules],
+  ...[...page.files, licences],
+]);
 for (const name of programs) chmodSync(join(root, 'dist', `${name}.js`), 0o755);

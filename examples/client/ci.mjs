@@ -4,7 +4,7 @@
 //
 //   node ci.mjs [minutes]
 import { appendFileSync } from 'node:fs';
-import { openProject } from 'agent-task-server/client';
+import { openProject } from 'agent-task-server/client/node';
 
 const minutes = Number(process.argv[2] ?? 60);
 const server = await openProject('.');

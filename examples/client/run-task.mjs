@@ -4,7 +4,8 @@
 //   node run-task.mjs engineer "Add a --json flag" [--model <name>]
 //
 // Run it in the folder of your project. A server is started when none runs.
-import { CallError, openProject } from 'agent-task-server/client';
+import { CallError } from 'agent-task-server/client';
+import { openProject } from 'agent-task-server/client/node';
 
 const [role, description, , model] = process.argv.slice(2);
 if (role === undefined || description === undefined) {

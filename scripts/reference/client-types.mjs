@@ -1,3 +1,5 @@
+import { typedFrames } from './events-table.mjs';
+
 /** `'a'` for "a": the quotes of this repository. */
 const quoted = (text) => `'${text.replaceAll("'", "\\'")}'`;
 
@@ -40,6 +42,8 @@ const typeText = (schema, indent) => {
   }
   if (schema.type === 'object') return objectType(schema, indent);
   if (schema.type === 'null') return 'null';
+  if (schema.type === 'string' && schema.examples !== undefined)
+    return [...schema.examples.map(literal), unionPart('string')].join(' | ');
   const found = simple[schema.type];
   if (found !== undefined) return found;
   if (Object.keys(schema).every((key) => key === 'description')) return 'unknown';
@@ -48,7 +52,39 @@ const typeText = (schema, indent) => {
 
 const pascal = (name) => name.replace(/(^|[_.])([a-z])/g, (_, __, letter) => letter.toUpperCase());
 
-/** The types of the task and of every method, from the description of the server. */
+const frameType = ({ type, says, data }) => {
+  const fields = data.map(
+    ({ key, meaning, type: of }) =>
+      `${comment(meaning, '      ')}      readonly ${key}?: ${of} | undefined;\n`,
+  );
+  return `${comment(says, '  ')}  readonly ${type}: {\n${fields.join('')}    };\n`;
+};
+
+const framesText = () => `/** The data of each type of frame; what has nothing to say is absent. */
+export interface FrameData {
+${typedFrames.map(frameType).join('')}}
+
+export type FrameType = keyof FrameData;
+
+/**
+ * What happens to a task, by its \`type\`. A newer server may send other types: leave a \`switch\` open
+ * for them.
+ */
+export type Frame = {
+  readonly [Type in FrameType]: {
+    readonly type: Type;
+    readonly task_id: string;
+    /** 0 before the first */
+    readonly attempt: number;
+    /** null for frames that are not in the journal */
+    readonly seq: number | null;
+    readonly timestamp: string;
+    readonly data: FrameData[Type];
+  };
+}[FrameType];
+`;
+
+/** The types of the task, of every method and of the frames, from the description of the server. */
 export const clientTypes = ({ components: { schemas } }) => {
   const requests = schemas.RpcRequest.anyOf.map(({ $ref }) => schemas[$ref.split('/').at(-1)]);
   /** The long types that were written, and where. */
@@ -64,7 +100,7 @@ export const clientTypes = ({ components: { schemas } }) => {
     });
     return `${comment(description, '  ')}  readonly ${isName(name) ? name : quoted(name)}: {\n    readonly params: ${params};\n    readonly result: ${result};\n  };\n`;
   });
-  return `// Generated from src/http/openapi-rpc.ts by \`npm run docs\`. Change the source, not this file.
+  return `// Generated from src/http/openapi-rpc.ts and scripts/reference/events-table.mjs by \`npm run docs\`. Change the source, not this file.
 
 /** A task as it is now. */
 export interface Task ${typeText(schemas.Task, '')}
@@ -72,5 +108,6 @@ export interface Task ${typeText(schemas.Task, '')}
 /** The methods of the server, with what they take and answer. */
 export interface Methods {
 ${methods.join('')}}
-`;
+
+${framesText()}`;
 };

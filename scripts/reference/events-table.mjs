@@ -190,6 +190,91 @@ const controls = {
   ],
 };
 
+/** The TypeScript type of each key of data, or of a key in one type of frame. */
+const types = {
+  again: 'boolean',
+  allowed: 'boolean',
+  arguments: 'string',
+  assistant: 'string',
+  attempt: 'number',
+  base: 'string',
+  batch: 'readonly string[]',
+  branch: 'string',
+  cached_tokens: 'number',
+  cache_write_tokens: 'number',
+  call_id: 'string',
+  calls:
+    'readonly { readonly call_id: string; readonly tool: string; readonly arguments: unknown }[]',
+  cars: 'readonly string[]',
+  change: "'added' | 'changed' | 'removed'",
+  chunk: 'string',
+  commit: 'string',
+  cost_usd: 'number',
+  deadline: 'string | null',
+  decision: 'Readonly<Record<string, unknown>>',
+  default_answer: 'string | null',
+  deletions: 'number',
+  duration_ms: 'number',
+  error: 'string',
+  execution_seconds: 'number',
+  exit_code: 'number',
+  fields: 'readonly string[]',
+  files: 'number',
+  host: 'string',
+  input_id: 'string',
+  input_tokens: 'number',
+  insertions: 'number',
+  kind: "'input' | 'approval'",
+  level: "'info' | 'warn' | 'error'",
+  machine: 'string',
+  max_turns: 'number',
+  merge_commit: 'string',
+  message: 'string',
+  model: 'string',
+  model_calls: 'number',
+  name: 'string',
+  ok: 'boolean',
+  output: 'string',
+  output_tokens: 'number',
+  phase: "Task['phase']",
+  port: 'number',
+  progress: 'number',
+  pull_request: "Task['pull_request']",
+  purpose: 'string',
+  question: 'string',
+  reason: 'string | null',
+  result: 'string',
+  results_path: 'string',
+  resume_from: 'number',
+  role: "Task['role']",
+  round: 'number',
+  run: 'string',
+  status: "Task['status']",
+  tags: 'readonly string[]',
+  task: 'string',
+  task_id: 'string',
+  text: 'string',
+  tool: 'string',
+  turn: 'number',
+  usage: "Task['usage']",
+  value: 'unknown',
+  waited_seconds: 'number',
+  waiting: 'readonly string[]',
+  why: 'string',
+  workflow_id: 'string',
+  'failed.error': "Task['error'] | null",
+  'mergeQueue.machine': "'mergeQueue'",
+  'pullRequest.machine': "'pullRequest'",
+  'snapshot.machine': "'task' | 'agent' | 'tracker'",
+  'snapshot.task': 'Task',
+  'status_update.error': "Task['error'] | null",
+  'workflow.kind': 'string',
+  'workflow.machine': "'workflow'",
+  'workflow.phase': 'number',
+  'workflow.status': "'started' | 'complete' | 'stopped' | 'failed' | 'cancelled'",
+};
+const typeOf = (type, key) => types[`${type}.${key}`] ?? types[key];
+
 export const journalFrames = described('frames', [...eventTypes], frames);
 export const controlFrames = Object.entries(controls);
 
@@ -198,3 +283,31 @@ export const unknownKeys = ({ type, data }) => {
   const keys = frames[type]?.[1];
   return keys === undefined ? [type] : Object.keys(data).filter((key) => keys[key] === undefined);
 };
+
+/** Each type of frame, with the TypeScript types and meanings of its data. @throws Error for a key without a type */
+export const typedFrames = [...journalFrames, ...controlFrames].map(([type, [says, keys]]) => ({
+  type,
+  says,
+  data: Object.entries(keys).map(([key, meaning]) => {
+    const of = typeOf(type, key);
+    if (of === undefined) throw new Error(`no type for ${type}.${key}`);
+    return { key, meaning, type: of };
+  }),
+}));
+
+const holds = (type, value) => {
+  if (type.includes(' | ')) return type.split(' | ').some((each) => holds(each, value));
+  if (type.startsWith("'")) return value === type.slice(1, -1);
+  if (type === 'readonly string[]')
+    return Array.isArray(value) && value.every((each) => typeof each === 'string');
+  if (type === 'null') return value === null;
+  if (/^Task\['(status|phase|role)'\]$/.test(type)) return typeof value === 'string';
+  if (['string', 'number', 'boolean'].includes(type)) return typeof value === type;
+  return type === 'unknown' || (typeof value === 'object' && value !== null);
+};
+
+/** The fields of data whose values have another type than the client says. */
+export const wrongTypes = ({ type, data }) =>
+  Object.entries(data)
+    .filter(([key, value]) => value !== undefined && !holds(typeOf(type, key) ?? 'unknown', value))
+    .map(([key, value]) => `${type}.${key}: ${JSON.stringify(value)}`);

@@ -1,4 +1,4 @@
-import type { Address } from './client/http-request.ts';
+import type { Address } from './client/transport.ts';
 import type { Project } from './config/places/project.ts';
 
 /** Starts a server and waits until it answers. */

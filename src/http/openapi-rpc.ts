@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { decidedSchema } from '../actors/journal/decision.ts';
 import { conflictsSchema, pullRequestSchema, taskViewSchema } from '../actors/journal/task-view.ts';
 import { workflowLineSchema, workflowViewSchema } from '../actors/workflows/workflow-view.ts';
+import { roles } from '../machines/task.ts';
 import { envelopeErrors, errorStatuses, requestErrors } from './error-table.ts';
 import {
   changeParamsSchema,
@@ -232,7 +233,9 @@ const usageSumsSchema = z.strictObject({
   cost_usd: z.number().optional(),
 });
 const usageResultSchema = z.strictObject({
-  days: z.array(usageSumsSchema.extend({ day: z.string(), role: z.string() })),
+  days: z.array(
+    usageSumsSchema.extend({ day: z.string(), role: z.string().meta({ examples: roles }) }),
+  ),
   total: usageSumsSchema,
   spent: z
     .strictObject({ day_usd: z.number(), month_usd: z.number() })

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { imagesAtMost } from '../actors/files/image.ts';
+import { phases } from '../actors/journal/task-view.ts';
 import { ServiceError } from '../machines/errors.ts';
 import { verdicts } from '../machines/review.ts';
-import type { RunOptions } from '../machines/task.ts';
+import { type RunOptions, roles, statuses } from '../machines/task.ts';
 import { thoroughnessLevels } from '../machines/thoroughness.ts';
 import { parseWithProblems } from './schema-problems.ts';
 
@@ -43,11 +44,19 @@ export const optionsSchema = z.strictObject({
     .describe('a pull request is opened when it is complete; needs workspace.merge none'),
 });
 
+/** Examples say what is known, and leave the rest open. */
+const knownRole = z.string().meta({ examples: roles });
+const knownStatus = z.string().meta({ examples: statuses });
+const knownPhase = z.string().meta({ examples: phases });
+
 export const executeParamsSchema = z
   .strictObject({
     task_id: id.optional().describe('the id of a task, or the text of a new one'),
     task: id.optional().describe('the same as task_id'),
-    role: z.string().max(100).describe('the role that works on the task'),
+    role: z
+      .string()
+      .max(100)
+      .meta({ examples: roles, description: 'the role that works on the task' }),
     options: optionsSchema.optional().describe('limits and settings of this run'),
     request_id: z
       .string()
@@ -69,11 +78,10 @@ export const runParamsSchema = z.strictObject({
     .max(10_000)
     .optional()
     .describe('these tasks and all that they depend on; default: every open task'),
-  role: z
-    .string()
-    .max(100)
-    .optional()
-    .describe('for tasks without the label role:<role> that no role ran before'),
+  role: z.string().max(100).optional().meta({
+    examples: roles,
+    description: 'for tasks without the label role:<role> that no role ran before',
+  }),
   options: optionsSchema.optional().describe('limits and settings of each run'),
   max_cost_usd: optionsSchema.shape.max_cost_usd.describe(
     'what all tasks of this run may cost together, in USD; default: budget.run_usd',
@@ -106,7 +114,7 @@ export const runParamsSchema = z.strictObject({
 const plannedTasks = z.array(
   z.strictObject({
     task_id: z.string(),
-    role: z.string(),
+    role: knownRole,
     model: z.string().describe('the model, or the assistant'),
     after: z
       .array(z.string())
@@ -125,7 +133,7 @@ export const plannedRunSchema = z.object({ tasks: plannedTasks, skipped: skipped
 
 export const runResultSchema = z.strictObject({
   accepted: z
-    .array(z.strictObject({ task_id: z.string(), role: z.string(), phase: z.string() }))
+    .array(z.strictObject({ task_id: z.string(), role: knownRole, phase: knownPhase }))
     .describe('the tasks that start when their dependencies are complete; none with dry_run'),
   tasks: plannedTasks
     .optional()
@@ -193,10 +201,16 @@ export const listParamsSchema = z.strictObject({
     .min(1)
     .max(100)
     .optional()
-    .describe(
-      'only tasks with this status; queued means ready to run, active means started or waiting',
-    ),
-  role: z.string().max(100).optional().describe('only tasks with this role'),
+    .meta({
+      examples: [...statuses, 'active'],
+      description:
+        'only tasks with this status; queued means ready to run, active means started or waiting',
+    }),
+  role: z
+    .string()
+    .max(100)
+    .optional()
+    .meta({ examples: roles, description: 'only tasks with this role' }),
   label: z.string().min(1).max(200).optional().describe('only tasks with this label'),
   order: z
     .enum(['oldest', 'newest'])
@@ -317,7 +331,7 @@ export const retryParamsSchema = z.strictObject({
     .string()
     .max(100)
     .optional()
-    .describe('another role; default: the role of the last attempt'),
+    .meta({ examples: roles, description: 'another role; default: the role of the last attempt' }),
   options: optionsSchema.optional().describe('other limits and settings'),
 });
 
@@ -386,9 +400,9 @@ export const respondParamsSchema = z
 
 export const executeResultSchema = z.strictObject({
   task_id: z.string(),
-  role: z.string(),
-  status: z.string(),
-  phase: z.string(),
+  role: knownRole,
+  status: knownStatus,
+  phase: knownPhase,
   attempt: z.int(),
   message: z.string(),
   stream_url: z.string(),

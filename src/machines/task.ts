@@ -12,6 +12,9 @@ export const forEachRole = <Value>(make: (role: Role) => Value): Readonly<Record
   'product-manager': make('product-manager'),
 });
 
+/** A tracker may have others. */
+export const statuses = ['queued', 'started', 'complete', 'failed', 'cancelled'] as const;
+
 /** An agent or a person ended the task; only a person opens it again. */
 export const finalStatuses: ReadonlySet<string> = new Set(['complete', 'failed', 'cancelled']);
 

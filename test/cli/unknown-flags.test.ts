@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { commandTable } from '../../src/cli/command-table.ts';
+import type { Flags } from '../../src/cli/declarations/command.ts';
 import { commonFlags, everywhere } from '../../src/cli/declarations/common-flags.ts';
 import { readCommand } from '../../src/cli/words/read-command.ts';
 import { UsageError } from '../../src/cli/words/usage-error.ts';
@@ -26,7 +27,8 @@ test.each(commandTable.map((command) => [command.name, command] as const))(
     const required = words.flatMap(({ optional, choices }) =>
       optional === true ? [] : [choices?.[0] ?? 'bd-a1'],
     );
-    const all = Object.entries({ ...commonFlags, ...everywhere, ...flags });
+    const own: Flags = { ...commonFlags, ...everywhere, ...flags };
+    const all = Object.entries(own);
     const known = new Set(all.map(([flag]) => `--${flag}`));
     // `-Ffile` is `-F file`.
     const isValueOfShort = (word: string): boolean =>

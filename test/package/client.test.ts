@@ -112,7 +112,7 @@ test('a wait ends at a question, after the answer at the end, and with its signa
   const { node } = project();
 
   const ran = await node(`
-    import { openProject } from 'agent-task-server/client';
+    import { openProject } from 'agent-task-server/client/node';
     const server = await openProject('.');
     const run = async (description) => {
       const { task_id } = await server.call('create', { description });
@@ -146,8 +146,10 @@ test('without a server it starts none when told so, and a wrong token is named',
 }, async () => {
   const { node, run } = project();
   const code = (text: string) =>
-    node(`import { createClient, openProject } from 'agent-task-server/client';
-      await (async () => { ${text} })().catch(({ name, code }) => console.log(name, code));`);
+    node(`import { CallError, createClient } from 'agent-task-server/client';
+      import { openProject } from 'agent-task-server/client/node';
+      await (async () => { ${text} })().catch((error) =>
+        console.log(error instanceof CallError, error.code, error.message));`);
 
   const none = await code("await openProject('.', { start: false });");
   await run('agent', 'server', 'start');
@@ -159,42 +161,58 @@ test('without a server it starts none when told so, and a wrong token is named',
   const gone = await code(`await createClient({ url: '${url}', token: '' }).call('list', {});`);
 
   expect([none, wrong, gone].map(({ stdout }) => stdout)).toEqual([
-    'CallError server_needed',
-    'CallError unauthorized',
-    'CallError server_lost',
+    expect.stringMatching(/^true server_needed .*leave out start: false/),
+    expect.stringMatching(/^true unauthorized /),
+    expect.stringMatching(/^true server_lost .*agent-task-server\/client\/node/),
   ]);
+  expect([none, gone].some(({ stdout }) => stdout.includes('--'))).toBe(false);
 });
 
-test('TypeScript knows every method, with what it takes and answers', {
+test('TypeScript knows methods, statuses and frames, however it finds modules', {
   tags: ['slow'],
 }, async () => {
   const { cwd } = project();
   const write = (name: string, lines: string): void =>
     writeFileSync(
       join(cwd, name),
-      `import { createClient } from 'agent-task-server/client';
+      `import { createClient, type Task } from 'agent-task-server/client';
+      import { openProject } from 'agent-task-server/client/node';
       const server = createClient({ url: '', token: '' });
       ${lines}`,
     );
   write(
     'right.mts',
-    `const { accepted } = await server.call('run', { options: { when: 'ready' } });
+    `const { accepted } = await server.call('run', { role: 'tester', options: { when: 'ready' } });
     const task = await server.wait(accepted.map(({ task_id }) => task_id).join());
     const cost: number | undefined = task.usage.cost_usd;
-    for await (const frame of server.stream(null)) console.log(frame.type, cost);`,
+    const shown: { readonly [Status in Task['status']]?: string } = { complete: 'done' };
+    for await (const frame of server.stream(null)) {
+      if (frame.type === 'tool_start') console.log(frame.data.tool?.toUpperCase(), cost);
+      if (frame.type === 'snapshot') console.log(shown[frame.data.task?.status ?? 'queued']);
+    }
+    await (await openProject('.', { start: false, config: undefined })).execute({ role: 'mine' });`,
   );
   write('wrong.mts', "await server.call('create', { descripton: 'x' });");
-  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-  const options = ['--noEmit', '--strict', '--exactOptionalPropertyTypes', '--skipLibCheck'];
-  const types = ['--module', 'nodenext', '--typeRoots', join(root, 'node_modules', '@types')];
-  const files = ['right.mts', 'wrong.mts'];
-
-  const { stdout } = await execa(
-    process.execPath,
-    [tsc, ...options, ...types, '--types', 'node', ...files],
-    { cwd, reject: false },
+  write(
+    'frame.mts',
+    "for await (const frame of server.stream(null)) if (frame.type === 'usage') frame.data.tool;",
   );
+  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const options = ['--noEmit', '--strict', '--target', 'es2022'];
+  const types = ['--typeRoots', join(root, 'node_modules', '@types'), '--types', 'node'];
+  const ways = [
+    ['--module', 'node16', '--moduleResolution', 'node16'],
+    ['--module', 'esnext', '--moduleResolution', 'bundler'],
+  ].flatMap((way) => [way, [...way, '--exactOptionalPropertyTypes']]);
 
-  expect(stdout.match(/^\w+\.mts/gm)).toEqual(['wrong.mts']);
-  expect(stdout).toContain("'descripton' does not exist");
+  for (const way of ways) {
+    const args = [tsc, ...options, ...types, ...way, 'right.mts', 'wrong.mts', 'frame.mts'];
+    const { stdout } = await execa(process.execPath, args, { cwd, reject: false });
+
+    expect([way, stdout.match(/^\w+\.mts.*/gm)?.sort()]).toEqual([
+      way,
+      [expect.stringMatching(/^frame\.mts/), expect.stringMatching(/^wrong\.mts/)],
+    ]);
+    expect(stdout).toContain("'descripton' does not exist");
+  }
 });

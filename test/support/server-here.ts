@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { appendFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { Address } from '../../src/cli/client/http-request.ts';
+import type { Address } from '../../src/cli/client/transport.ts';
 import type { StartServer } from '../../src/cli/invocation.ts';
 import type { RunningServer } from '../../src/cli/server/run-server.ts';
 

@@ -9,14 +9,14 @@ import { type Review, verdicts } from '../../machines/review.ts';
 import { roleInLabels } from '../../machines/role-label.ts';
 import type { TaskContext } from '../../machines/task/task-context.ts';
 import { hasParkedAttempt, ownOutcome } from '../../machines/task/task-selectors.ts';
-import { finalStatuses, noUsage, roles } from '../../machines/task.ts';
+import { finalStatuses, noUsage, roles, statuses } from '../../machines/task.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import { imageTypes } from '../files/image.ts';
 import type { RemovedHistory } from '../store/port.ts';
 import { defaultCloseReason } from '../tracker/close-reason.ts';
 import { leftOutSchema } from '../workspace/git/work-records.ts';
 
-const phases = [
+export const phases = [
   'waiting_for_run',
   'waiting_for_person',
   'waiting_for_dependencies',
@@ -193,8 +193,10 @@ export const pullRequestSchema = z.strictObject({
 
 const endedAttemptSchema = z.strictObject({
   attempt: z.int().positive().describe('its number'),
-  role: z.string().describe('the role that worked'),
-  status: z.string().describe('complete, failed or cancelled'),
+  role: z.string().meta({ examples: roles, description: 'the role that worked' }),
+  status: z
+    .string()
+    .meta({ examples: [...finalStatuses], description: 'complete, failed or cancelled' }),
   ended_at: z.iso.datetime().describe('when it ended'),
   seconds: z.number().nonnegative().describe('how long it took'),
   model_calls: z.int().nonnegative().describe('calls of the model'),
@@ -212,9 +214,10 @@ export const taskViewSchema = z.strictObject({
   task_id: z.string().describe('the id of the task'),
   title: z.string().describe('one line'),
   description: z.string().describe('what to do'),
-  status: z
-    .string()
-    .describe('queued, started, complete, failed, cancelled, or a status of the tracker'),
+  status: z.string().meta({
+    examples: statuses,
+    description: 'queued, started, complete, failed, cancelled, or a status of the tracker',
+  }),
   tracker_status: z
     .string()
     .optional()

@@ -2,6 +2,11 @@ import type { Methods, Task } from './wire-types.ts';
 
 /** An error answer, with the name and facts from the wire. */
 export class CallError extends Error {
+  /** The client for programs is published in several bundles, each with a class of its own. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return value instanceof Error && value.name === 'CallError';
+  }
+
   override readonly name = 'CallError';
   /** The name of the error, such as `task_not_found`. */
   readonly code: string;

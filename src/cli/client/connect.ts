@@ -10,7 +10,7 @@ import { readServerFile, type ServerFile } from '../server/server-file.ts';
 import { CallError, type Client, type MethodName, type Params, type Result } from './client.ts';
 import { findServer, refusedConfigOf } from './find-server.ts';
 import { createHttpClient } from './http-client.ts';
-import type { Address } from './http-request.ts';
+import type { Address } from './transport.ts';
 
 /** A file may be named in several ways. */
 const resolvedPath = (file: string): string => {

@@ -7,7 +7,8 @@ import { type Project, requireOwnServer, stateFiles } from '../config/places/pro
 import { tokenFileIn } from '../server/secrets/token-file.ts';
 import { readServerFile, type ServerFile } from '../server/server-file.ts';
 import { CallError } from './client.ts';
-import { type Address, getJson, NoAnswerError } from './http-request.ts';
+import { getJson, NoAnswerError } from './http-request.ts';
+import type { Address } from './transport.ts';
 
 const probeMs = 3_000;
 const probesAtMost = 3;

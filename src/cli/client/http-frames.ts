@@ -1,15 +1,13 @@
-import { StringDecoder } from 'node:string_decoder';
-import { setTimeout as delay } from 'node:timers/promises';
 import { isJsonObject, textIn } from '../../machines/json.ts';
 import { CallError, type Frame } from './client.ts';
+import { createSseParser } from './sse-parser.ts';
 import {
   type Address,
   connectionLost,
   errorInAnswer,
   readBody,
-  sendHttpRequest,
-} from './http-request.ts';
-import { createSseParser } from './sse-parser.ts';
+  type Transport,
+} from './transport.ts';
 
 const silenceMs = 45_000;
 const reconnectMs = 500;
@@ -32,14 +30,23 @@ const parsedFrame = (data: string): Frame => {
   };
 };
 
+export interface FramesWanted {
+  readonly address: Address;
+  readonly transport: Transport;
+  /** Null: of every task. */
+  readonly taskId: string | null;
+  /** Only frames after this `seq`; null: from now on. */
+  readonly after: number | null;
+  readonly signal: AbortSignal;
+}
+
 async function* connection(
-  address: Address,
-  path: string,
+  { address, transport, taskId, signal }: FramesWanted,
   after: string | null,
-  signal: AbortSignal,
 ) {
   const headers: Record<string, string> = after === null ? {} : { 'last-event-id': after };
-  const response = await sendHttpRequest(address, path, {
+  const path = taskId === null ? '/stream' : `/stream/${encodeURIComponent(taskId)}`;
+  const response = await transport.send(address, path, {
     method: 'GET',
     headers,
     signal,
@@ -49,34 +56,39 @@ async function* connection(
     const failure = errorInAnswer(JSON.parse(await readBody(response)));
     throw failure ?? new CallError('internal', `the server answered ${response.status}`);
   }
-  const decoder = new StringDecoder('utf8');
+  const decoder = new TextDecoder();
   const parse = createSseParser();
   for await (const part of response.body)
-    for (const { id, data } of parse(decoder.write(part))) yield { id, frame: parsedFrame(data) };
+    for (const { id, data } of parse(decoder.decode(part, { stream: true })))
+      yield { id, frame: parsedFrame(data) };
 }
+
+/** Resolves after some time, or when the signal aborts. */
+export const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener('abort', end);
+    if (signal.aborted) end();
+  });
 
 /** The id after which a new connection goes on; null when this frame does not say. */
 const resumePoint = (id: string | null, { type, data }: Frame): string | null =>
   type === 'gap' && data['resume_from'] !== undefined ? String(data['resume_from']) : id;
 
-const throwIfOver = (error: unknown, lostInARow: number): void => {
-  if (error instanceof CallError) throw error;
-  if (lostInARow >= reconnects) throw connectionLost(error);
-};
-
-/** Reconnects after the last frame received. */
-export async function* followFrames(
-  address: Address,
-  taskId: string | null,
-  after: number | null,
-  signal: AbortSignal,
-) {
+/** Reconnects after the last frame received. @throws CallError */
+export async function* followFrames(wanted: FramesWanted): AsyncGenerator<Frame, void> {
+  const { address, transport, taskId, after, signal } = wanted;
   let last = after === null ? null : String(after);
   let lostInARow = 0;
-  const path = taskId === null ? '/stream' : `/stream/${encodeURIComponent(taskId)}`;
   for (;;) {
+    let cause: unknown = new Error('the stream ended before the attempt');
     try {
-      for await (const { id, frame } of connection(address, path, last, signal)) {
+      for await (const { id, frame } of connection(wanted, last)) {
         lostInARow = 0;
         last = resumePoint(id, frame) ?? last;
         yield frame;
@@ -84,12 +96,12 @@ export async function* followFrames(
       }
     } catch (error) {
       if (signal.aborted) return;
-      throwIfOver(error, lostInARow);
+      if (error instanceof CallError) throw error;
+      cause = error;
     }
     lostInARow += 1;
-    if (lostInARow > reconnects)
-      throw connectionLost(new Error('the stream ended before the attempt'));
-    await delay(reconnectMs, undefined, { signal }).catch(() => {});
+    if (lostInARow > reconnects) throw connectionLost(transport.lostText(address), cause);
+    await pause(reconnectMs, signal);
     if (signal.aborted) return;
   }
 }

@@ -1,12 +1,12 @@
-import { isJsonObject, textIn } from '../../machines/json.ts';
-import { CallError } from './client.ts';
-
-/** The answer of a server that closes the connection after it. */
-interface HttpAnswer {
-  readonly status: number;
-  /** To be read to its end, or left: both close the connection. @throws when it is cut */
-  readonly body: AsyncIterable<Buffer>;
-}
+import type { CallError } from './client.ts';
+import {
+  type Address,
+  connectionLost,
+  type HttpAnswer,
+  type HttpRequest,
+  readBody,
+  type Transport,
+} from './transport.ts';
 
 interface Bytes {
   /** Without its end. @throws when it is too long or cut */
@@ -114,23 +114,6 @@ const readHttpAnswer = async (
   }
 };
 
-export interface Address {
-  readonly url: string;
-  readonly token: string;
-  /** It refused its newest configuration, and says so to anybody. */
-  readonly refusesConfig?: boolean;
-}
-
-const maxAnswerBytes = 256 * 1024 * 1024;
-
-export const connectionLost = (cause: unknown): CallError =>
-  new CallError(
-    'server_lost',
-    "the connection to the server is lost; 'agent server status' says whether it runs, and names its log",
-    {},
-    cause,
-  );
-
 /** Something listens and does not answer. */
 export class NoAnswerError extends Error {
   override readonly name = 'NoAnswerError';
@@ -138,14 +121,6 @@ export class NoAnswerError extends Error {
   constructor(idleMs: number) {
     super(`no answer within ${idleMs / 1000} s`);
   }
-}
-
-export interface HttpRequest {
-  readonly method: 'GET' | 'POST';
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly signal?: AbortSignal;
-  readonly idleMs: number;
-  readonly body?: string | Buffer;
 }
 
 const requestHead = (
@@ -195,31 +170,18 @@ export const sendHttpRequest = async (
   return readHttpAnswer(socket, () => socket.destroy());
 };
 
-/** @throws if the body is too large */
-export const readBody = async ({ body }: HttpAnswer): Promise<string> => {
-  const parts: Buffer[] = [];
-  let size = 0;
-  for await (const part of body) {
-    parts.push(part);
-    size += part.length;
-    if (size > maxAnswerBytes) throw new Error('the answer is too large');
-  }
-  return Buffer.concat(parts).toString('utf8');
-};
+const lostText =
+  "the connection to the server is lost; 'agent server status' says whether it runs, and names its log";
 
-/** @throws CallError */
+export const socketLost = (cause: unknown): CallError => connectionLost(lostText, cause);
+
+/** Over a connection of its own for each request. */
+export const socketTransport = {
+  send: sendHttpRequest,
+  lostText: () => lostText,
+} satisfies Transport;
+
 export const getJson = async (address: Address, path: string, idleMs: number): Promise<unknown> => {
   const response = await sendHttpRequest(address, path, { method: 'GET', idleMs });
   return JSON.parse(await readBody(response));
-};
-
-/** The name of a JSON-RPC error is in `data`; other routes have it in `error`. */
-export const errorInAnswer = (value: unknown): CallError | null => {
-  const error = isJsonObject(value) ? value['error'] : undefined;
-  if (!isJsonObject(error)) return null;
-  const message = textIn(error, 'message') ?? 'the server refused without a message';
-  const { code, message: _, data, ...facts } = error;
-  if (!isJsonObject(data)) return new CallError(String(code), message, facts);
-  const { code: name, ...details } = data;
-  return new CallError(String(name), message, details);
 };

@@ -1,4 +1,4 @@
-// Generated from src/http/openapi-rpc.ts by `npm run docs`. Change the source, not this file.
+// Generated from src/http/openapi-rpc.ts and scripts/reference/events-table.mjs by `npm run docs`. Change the source, not this file.
 
 /** A task as it is now. */
 export interface Task {
@@ -9,7 +9,7 @@ export interface Task {
   /** what to do */
   readonly description: string;
   /** queued, started, complete, failed, cancelled, or a status of the tracker */
-  readonly status: string;
+  readonly status: 'queued' | 'started' | 'complete' | 'failed' | 'cancelled' | (string & {});
   /** status in the tracker of a task that was asked to run and is not open there */
   readonly tracker_status?: string | undefined;
   /** who holds it in the tracker, where that is somebody else; reopen releases it */
@@ -239,9 +239,9 @@ export interface Task {
     /** its number */
     readonly attempt: number;
     /** the role that worked */
-    readonly role: string;
+    readonly role: 'engineer' | 'tester' | 'reviewer' | 'architect' | 'product-manager' | (string & {});
     /** complete, failed or cancelled */
-    readonly status: string;
+    readonly status: 'complete' | 'failed' | 'cancelled' | (string & {});
     /** when it ended */
     readonly ended_at: string;
     /** how long it took */
@@ -297,7 +297,7 @@ export interface Methods {
       /** the same as task_id */
       readonly task?: string | undefined;
       /** the role that works on the task */
-      readonly role: string;
+      readonly role: 'engineer' | 'tester' | 'reviewer' | 'architect' | 'product-manager' | (string & {});
       /** limits and settings of this run */
       readonly options?: {
         /** the model to call */
@@ -324,9 +324,9 @@ export interface Methods {
     };
     readonly result: {
       readonly task_id: string;
-      readonly role: string;
-      readonly status: string;
-      readonly phase: string;
+      readonly role: 'engineer' | 'tester' | 'reviewer' | 'architect' | 'product-manager' | (string & {});
+      readonly status: 'queued' | 'started' | 'complete' | 'failed' | 'cancelled' | (string & {});
+      readonly phase: 'waiting_for_run' | 'waiting_for_person' | 'waiting_for_dependencies' | 'waiting_for_slot' | 'waiting_for_tracker' | 'preparing' | 'thinking' | 'acting' | 'awaiting_input' | 'awaiting_approval' | 'backing_off' | 'verifying' | 'closing' | 'cancelling' | (string & {});
       readonly attempt: number;
       readonly message: string;
       readonly stream_url: string;
@@ -339,7 +339,7 @@ export interface Methods {
       /** these tasks and all that they depend on; default: every open task */
       readonly task_ids?: readonly string[] | undefined;
       /** for tasks without the label role:<role> that no role ran before */
-      readonly role?: string | undefined;
+      readonly role?: 'engineer' | 'tester' | 'reviewer' | 'architect' | 'product-manager' | (string & {}) | undefined;
       /** limits and settings of each run */
       readonly options?: {
         /** the model to call */
@@ -378,13 +378,13 @@ export interface Methods {
       /** the tasks that start when their dependencies are complete; none with dry_run */
       readonly accepted: readonly {
         readonly task_id: string;
-        readonly role: string;
-        readonly phase: string;
+        readonly role: 'engineer' | 'tester' | 'reviewer' | 'architect' | 'product-manager' | (string & {});
+        readonly phase: 'waiting_for_run' | 'waiting_for_person' | 'waiting_for_dependencies' | 'waiting_for_slot' | 'waiting_for_tracker' | 'preparing' | 'thinking' | 'acting' | 'awaiting_input' | 'awaiting_approval' | 'backing_off' | 'verifying' | 'closing' | 'cancelling' | (string & {});
       }[];
       /** with dry_run: the tasks that would start, in their order */
       readonly tasks?: readonly {
         readonly task_id: string;
-        readonly role: string;
+        readonly role: 'engineer' | 'tester' | 'reviewer' | 'architect' | 'product-manager' | (string & {});
         /** the model, or the assistant */
         readonly model: string;
         /** tasks that must be complete first, also those that the run skips */
@@ -443,9 +443,9 @@ export interface Methods {
       /** only tasks whose id begins or ends with this, on one page */
       readonly id?: string | undefined;
       /** only tasks with this status; queued means ready to run, active means started or waiting */
-      readonly status?: string | undefined;
+      readonly status?: 'queued' | 'started' | 'complete' | 'failed' | 'cancelled' | 'active' | (string & {}) | undefined;
       /** only tasks with this role */
-      readonly role?: string | undefined;
+      readonly role?: 'engineer' | 'tester' | 'reviewer' | 'architect' | 'product-manager' | (string & {}) | undefined;
       /** only tasks with this label */
       readonly label?: string | undefined;
       /** by the time of creation; default: oldest first */
@@ -790,7 +790,7 @@ export interface Methods {
         readonly cache_write_tokens?: number | undefined;
         readonly cost_usd?: number | undefined;
         readonly day: string;
-        readonly role: string;
+        readonly role: 'engineer' | 'tester' | 'reviewer' | 'architect' | 'product-manager' | (string & {});
       }[];
       readonly total: {
         readonly attempts: number;
@@ -910,7 +910,7 @@ export interface Methods {
       /** why; shown with the task */
       readonly reason?: string | undefined;
       /** another role; default: the role of the last attempt */
-      readonly role?: string | undefined;
+      readonly role?: 'engineer' | 'tester' | 'reviewer' | 'architect' | 'product-manager' | (string & {}) | undefined;
       /** other limits and settings */
       readonly options?: {
         /** the model to call */
@@ -1106,3 +1106,335 @@ export interface Methods {
     readonly result: Task;
   };
 }
+
+/** The data of each type of frame; what has nothing to say is absent. */
+export interface FrameData {
+  /** a statechart took a transition; the whole task as it is now */
+  readonly snapshot: {
+      /** `task`, `agent` or `tracker` */
+      readonly machine?: 'task' | 'agent' | 'tracker' | undefined;
+      /** the state of the chart */
+      readonly value?: unknown | undefined;
+      /** the tags of the state */
+      readonly tags?: readonly string[] | undefined;
+      /** the task, as `status` answers it */
+      readonly task?: Task | undefined;
+    };
+  /** status or phase changed */
+  readonly status_update: {
+      /** the status */
+      readonly status?: Task['status'] | undefined;
+      /** what it does or waits for */
+      readonly phase?: Task['phase'] | undefined;
+      /** from 0 to 1 */
+      readonly progress?: number | undefined;
+      /** why a request was refused or an attempt failed */
+      readonly error?: Task['error'] | null | undefined;
+      /** how long the task waited for its slot, when it gets it */
+      readonly waited_seconds?: number | undefined;
+    };
+  /** a model call begins */
+  readonly api_call_start: {
+      /** number of the turn */
+      readonly turn?: number | undefined;
+      /** the model */
+      readonly model?: string | undefined;
+      /** `compact` when the call summarises the conversation */
+      readonly purpose?: string | undefined;
+      /** how many turns the attempt may take */
+      readonly max_turns?: number | undefined;
+    };
+  /** a model call ended */
+  readonly api_call_complete: {
+      /** number of the turn */
+      readonly turn?: number | undefined;
+      /** the model */
+      readonly model?: string | undefined;
+      /** `compact` when the call summarises the conversation */
+      readonly purpose?: string | undefined;
+      /** how long it took */
+      readonly duration_ms?: number | undefined;
+      /** whether it succeeded */
+      readonly ok?: boolean | undefined;
+      /** why it failed */
+      readonly error?: string | undefined;
+      /** tokens that the model read */
+      readonly input_tokens?: number | undefined;
+      /** tokens that the model wrote */
+      readonly output_tokens?: number | undefined;
+      /** input tokens that the provider had cached */
+      readonly cached_tokens?: number | undefined;
+      /** input tokens that the provider wrote to its cache, where there were any */
+      readonly cache_write_tokens?: number | undefined;
+      /** cost in USD, where the price is known */
+      readonly cost_usd?: number | undefined;
+      /** the run whose budget it counts for */
+      readonly run?: string | undefined;
+    };
+  /** text of the model or of the assistant */
+  readonly text_delta: {
+      /** the next piece */
+      readonly text?: string | undefined;
+    };
+  /** a tool call begins */
+  readonly tool_start: {
+      /** id of the call */
+      readonly call_id?: string | undefined;
+      /** name of the tool */
+      readonly tool?: string | undefined;
+      /** the arguments as JSON text, shortened */
+      readonly arguments?: string | undefined;
+    };
+  /** a command writes */
+  readonly tool_output: {
+      /** id of the call */
+      readonly call_id?: string | undefined;
+      /** name of the tool */
+      readonly tool?: string | undefined;
+      /** what it wrote */
+      readonly chunk?: string | undefined;
+    };
+  /** a tool call ended */
+  readonly tool_end: {
+      /** id of the call */
+      readonly call_id?: string | undefined;
+      /** name of the tool */
+      readonly tool?: string | undefined;
+      /** whether it succeeded */
+      readonly ok?: boolean | undefined;
+      /** how long it took */
+      readonly duration_ms?: number | undefined;
+      /** the result, shortened */
+      readonly output?: string | undefined;
+    };
+  /** the agent asks a person */
+  readonly input_required: {
+      /** send it with `respond` */
+      readonly input_id?: string | undefined;
+      /** `input` or `approval` */
+      readonly kind?: 'input' | 'approval' | undefined;
+      /** the question, or what the calls are for */
+      readonly question?: string | undefined;
+      /** the calls that need approval: `call_id`, `tool`, `arguments` */
+      readonly calls?: readonly { readonly call_id: string; readonly tool: string; readonly arguments: unknown }[] | undefined;
+      /** when it is too late to answer */
+      readonly deadline?: string | null | undefined;
+      /** the answer that counts when nobody answers */
+      readonly default_answer?: string | null | undefined;
+      /** `true` when it is asked again after a restart of the server */
+      readonly again?: boolean | undefined;
+    };
+  /** the agent wants to make calls that need approval */
+  readonly approval_required: {
+      /** send it with `respond` */
+      readonly input_id?: string | undefined;
+      /** `input` or `approval` */
+      readonly kind?: 'input' | 'approval' | undefined;
+      /** the question, or what the calls are for */
+      readonly question?: string | undefined;
+      /** the calls that need approval: `call_id`, `tool`, `arguments` */
+      readonly calls?: readonly { readonly call_id: string; readonly tool: string; readonly arguments: unknown }[] | undefined;
+      /** when it is too late to answer */
+      readonly deadline?: string | null | undefined;
+      /** the answer that counts when nobody answers */
+      readonly default_answer?: string | null | undefined;
+      /** `true` when it is asked again after a restart of the server */
+      readonly again?: boolean | undefined;
+    };
+  /** tokens that were spent */
+  readonly usage: {
+      /** number of the turn */
+      readonly turn?: number | undefined;
+      /** the assistant, where one works */
+      readonly assistant?: string | undefined;
+      /** model calls of the assistant */
+      readonly model_calls?: number | undefined;
+      /** tokens that the model read */
+      readonly input_tokens?: number | undefined;
+      /** tokens that the model wrote */
+      readonly output_tokens?: number | undefined;
+      /** input tokens that the provider had cached */
+      readonly cached_tokens?: number | undefined;
+      /** input tokens that the provider wrote to its cache, where there were any */
+      readonly cache_write_tokens?: number | undefined;
+      /** cost in USD, where the price is known */
+      readonly cost_usd?: number | undefined;
+      /** the run whose budget it counts for */
+      readonly run?: string | undefined;
+    };
+  /** a remark of the server about the attempt */
+  readonly log: {
+      /** `info`, `warn` or `error` */
+      readonly level?: 'info' | 'warn' | 'error' | undefined;
+      /** the remark */
+      readonly message?: string | undefined;
+      /** of a person: `kind`, `about` (the calls), `said` */
+      readonly decision?: Readonly<Record<string, unknown>> | undefined;
+      /** of a verify command */
+      readonly exit_code?: number | undefined;
+      /** number of the attempt */
+      readonly attempt?: number | undefined;
+      /** the branch with the work */
+      readonly branch?: string | undefined;
+      /** the commit that the work started from */
+      readonly base?: string | undefined;
+      /** the last commit of the work */
+      readonly commit?: string | undefined;
+      /** how many files changed */
+      readonly files?: number | undefined;
+      /** lines added */
+      readonly insertions?: number | undefined;
+      /** lines removed */
+      readonly deletions?: number | undefined;
+      /** the commit of your branch that has the work */
+      readonly merge_commit?: string | undefined;
+    };
+  /** the task is complete */
+  readonly completed: {
+      /** number of the attempt */
+      readonly attempt?: number | undefined;
+      /** turns, calls and tokens of the attempt */
+      readonly usage?: Task['usage'] | undefined;
+      /** the role that worked on it */
+      readonly role?: Task['role'] | undefined;
+      /** time from the start to the end */
+      readonly execution_seconds?: number | undefined;
+      /** the results file, inside the project */
+      readonly results_path?: string | undefined;
+      /** always 1 */
+      readonly progress?: number | undefined;
+      /** the summary of the agent */
+      readonly result?: string | undefined;
+    };
+  /** the attempt failed */
+  readonly failed: {
+      /** number of the attempt */
+      readonly attempt?: number | undefined;
+      /** turns, calls and tokens of the attempt */
+      readonly usage?: Task['usage'] | undefined;
+      /** the role that worked on it */
+      readonly role?: Task['role'] | undefined;
+      /** time from the start to the end */
+      readonly execution_seconds?: number | undefined;
+      /** the results file, inside the project */
+      readonly results_path?: string | undefined;
+      /** name, message and facts of the failure */
+      readonly error?: Task['error'] | null | undefined;
+    };
+  /** the task was cancelled */
+  readonly cancelled: {
+      /** number of the attempt */
+      readonly attempt?: number | undefined;
+      /** turns, calls and tokens of the attempt */
+      readonly usage?: Task['usage'] | undefined;
+      /** the role that worked on it */
+      readonly role?: Task['role'] | undefined;
+      /** time from the start to the end */
+      readonly execution_seconds?: number | undefined;
+      /** the results file, inside the project */
+      readonly results_path?: string | undefined;
+      /** why, or null */
+      readonly reason?: string | null | undefined;
+    };
+  /** the last frame of an attempt */
+  readonly stream_closed: {
+      /** the task */
+      readonly task_id?: string | undefined;
+      /** why the stream ends */
+      readonly message?: string | undefined;
+    };
+  /** somebody else changed the task in `.beads/issues.jsonl`, and the server took it over */
+  readonly tracker_imported: {
+      /** `added`, `changed` or `removed` */
+      readonly change?: 'added' | 'changed' | 'removed' | undefined;
+      /** the keys of the line whose values changed */
+      readonly fields?: readonly string[] | undefined;
+    };
+  /** a workflow made a transition; `task_id` is the id of the workflow */
+  readonly workflow: {
+      /** its id */
+      readonly workflow_id?: string | undefined;
+      /** the name of its definition */
+      readonly kind?: string | undefined;
+      /** the feature, or the question */
+      readonly name?: string | undefined;
+      /** the number of its phase */
+      readonly phase?: number | undefined;
+      /** `started`, `complete`, `stopped`, `failed` or `cancelled` */
+      readonly status?: 'started' | 'complete' | 'stopped' | 'failed' | 'cancelled' | undefined;
+      /** `workflow` */
+      readonly machine?: 'workflow' | undefined;
+      /** the state of its chart */
+      readonly value?: unknown | undefined;
+      /** the round of its phase, from 1 */
+      readonly round?: number | undefined;
+      /** why a person gave it up, since its saved state cannot be restored */
+      readonly why?: string | undefined;
+    };
+  /** a merge queue made a transition; `task_id` is the id of the queue */
+  readonly mergeQueue: {
+      /** the tasks whose work waits */
+      readonly waiting?: readonly string[] | undefined;
+      /** those that are built, tested and landed together */
+      readonly batch?: readonly string[] | undefined;
+      /** those of the batch that merge cleanly, in their order */
+      readonly cars?: readonly string[] | undefined;
+      /** `mergeQueue` */
+      readonly machine?: 'mergeQueue' | undefined;
+      /** the state of its chart */
+      readonly value?: unknown | undefined;
+    };
+  /** the pull request of a task made a transition; `task_id` is that of the task, with `/pr` */
+  readonly pullRequest: {
+      /** the id of the task */
+      readonly task?: string | undefined;
+      /** as in the view of the task */
+      readonly pull_request?: Task['pull_request'] | undefined;
+      /** `pullRequest` */
+      readonly machine?: 'pullRequest' | undefined;
+      /** the state of its chart */
+      readonly value?: unknown | undefined;
+    };
+  /** something in the sandbox asked the proxy for a host, for the first time in the attempt */
+  readonly network: {
+      /** the host */
+      readonly host?: string | undefined;
+      /** its port */
+      readonly port?: number | undefined;
+      /** whether it was let through */
+      readonly allowed?: boolean | undefined;
+    };
+  /** the first frame of a stream */
+  readonly connected: {
+      /** the task */
+      readonly task_id?: string | undefined;
+      /** what you are connected to */
+      readonly message?: string | undefined;
+    };
+  /** you are too far behind, or ask for entries that were removed, and are disconnected */
+  readonly gap: {
+      /** send it as `Last-Event-ID` */
+      readonly resume_from?: number | undefined;
+      /** what to do */
+      readonly message?: string | undefined;
+    };
+}
+
+export type FrameType = keyof FrameData;
+
+/**
+ * What happens to a task, by its `type`. A newer server may send other types: leave a `switch` open
+ * for them.
+ */
+export type Frame = {
+  readonly [Type in FrameType]: {
+    readonly type: Type;
+    readonly task_id: string;
+    /** 0 before the first */
+    readonly attempt: number;
+    /** null for frames that are not in the journal */
+    readonly seq: number | null;
+    readonly timestamp: string;
+    readonly data: FrameData[Type];
+  };
+}[FrameType];

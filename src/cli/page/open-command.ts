@@ -2,12 +2,8 @@ import { spawn } from 'node:child_process';
 import { textIn } from '../../machines/json.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { findServer } from '../client/find-server.ts';
-import {
-  connectionLost,
-  errorInAnswer,
-  readBody,
-  sendHttpRequest,
-} from '../client/http-request.ts';
+import { sendHttpRequest, socketLost } from '../client/http-request.ts';
+import { errorInAnswer, readBody } from '../client/transport.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { removeRedirect, writeRedirect } from './redirect-page.ts';
 
@@ -65,7 +61,7 @@ const oneTimeAddress = async (
   const client = await connection.server();
   if (taskId !== undefined) await client.call('status', { task_id: taskId });
   const address = await findServer(project);
-  if (address === null) throw connectionLost(new Error('the server has stopped'));
+  if (address === null) throw socketLost(new Error('the server has stopped'));
   const headers = { 'content-type': 'application/json' };
   const options = { method: 'POST', headers, idleMs: askPageMs, body: '{}' } as const;
   const answer: unknown = JSON.parse(
@@ -73,7 +69,7 @@ const oneTimeAddress = async (
   );
   const [code, expires] = [textIn(answer, 'code'), textIn(answer, 'expires_at')];
   if (code === null || expires === null)
-    throw errorInAnswer(answer) ?? connectionLost(new Error('the answer has no code'));
+    throw errorInAnswer(answer) ?? socketLost(new Error('the answer has no code'));
   const target = taskId === undefined ? '' : `&task=${encodeURIComponent(taskId)}`;
   return { code, url: `${address.url}/#c=${code}${target}`, expires_at: expires };
 };

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { type Address, getJson } from '../client/http-request.ts';
+import { getJson } from '../client/http-request.ts';
+import type { Address } from '../client/transport.ts';
 import type { Check } from './backend-checks.ts';
 
 const askMs = 5_000;

@@ -1,12 +1,7 @@
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import {
-  type Address,
-  type HttpRequest,
-  NoAnswerError,
-  readBody,
-  sendHttpRequest,
-} from '../../../src/cli/client/http-request.ts';
+import { NoAnswerError, sendHttpRequest } from '../../../src/cli/client/http-request.ts';
+import { type Address, type HttpRequest, readBody } from '../../../src/cli/client/transport.ts';
 
 const listen = async (server: Server): Promise<string> => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
