@@ -434,7 +434,7 @@ export const rpcSchemas = () => ({
       result: { anyOf: refs('Result') },
       error: ref('RpcError'),
     },
-    oneOf: [{ required: ['result'] }, { required: ['error'] }],
+    oneOf: ['result', 'error'].map((name) => ({ required: [name], properties: { [name]: {} } })),
   },
   RpcError: {
     type: 'object',

@@ -14,7 +14,7 @@ import {
 } from './openapi-rpc.ts';
 
 const roleParameter = { name: 'role', in: 'path', required: true, schema: { type: 'string' } };
-const restParameter = { name: '*', in: 'path', required: true, schema: { type: 'string' } };
+const restParameter = { name: 'path', in: 'path', required: true, schema: { type: 'string' } };
 const ofRole = { parameters: [roleParameter] };
 const noRole = { 404: errorAnswer('there is no such role') };
 const anyBody = {
@@ -75,8 +75,8 @@ const a2aPaths = {
   '/agents/{role}/.well-known/agent-card.json': cardRoute('the agent card of one role', ofRole),
   '/a2a': a2aRpcRoute('A2A 1.0 over JSON-RPC; all our methods too'),
   '/agents/{role}/a2a': a2aRpcRoute('A2A 1.0 over JSON-RPC, for one role', ofRole),
-  '/a2a/rest/{*}': restRoute('A2A 1.0 over HTTP and JSON', [restParameter]),
-  '/agents/{role}/a2a/rest/{*}': restRoute('A2A 1.0 over HTTP and JSON, for one role', [
+  '/a2a/rest/{path}': restRoute('A2A 1.0 over HTTP and JSON', [restParameter]),
+  '/agents/{role}/a2a/rest/{path}': restRoute('A2A 1.0 over HTTP and JSON, for one role', [
     roleParameter,
     restParameter,
   ]),
@@ -233,6 +233,29 @@ const openReadRoute = (summary: string) => ({
 
 const imageContent = Object.fromEntries(imageTypes.map((type) => [type, {}]));
 
+/** `post /agents/{role}/a2a` is `postAgentsRoleA2a`. */
+const operationId = (verb: string, path: string): string =>
+  [verb, ...path.split(/[^A-Za-z0-9]+/)]
+    .filter((word) => word !== '')
+    .map((word, at) => (at === 0 ? word : `${word[0]?.toUpperCase()}${word.slice(1)}`))
+    .join('');
+
+type Operations = Readonly<Record<string, object>>;
+
+/** Generators name the function of an operation by its id. */
+const withIds = (paths: Readonly<Record<string, Operations>>) =>
+  Object.fromEntries(
+    Object.entries(paths).map(([path, operations]) => [
+      path,
+      Object.fromEntries(
+        Object.entries(operations).map(([verb, operation]) => [
+          verb,
+          { operationId: operationId(verb, path), ...operation },
+        ]),
+      ),
+    ]),
+  );
+
 /** Generated from the schemas that parse the requests. */
 export const openApiDocument = (name: string, version: string) => ({
   openapi: '3.1.0',
@@ -240,9 +263,11 @@ export const openApiDocument = (name: string, version: string) => ({
     title: name,
     version,
     description: 'Runs coding agents on tracked tasks. One server serves one project.',
+    license: { name: 'MIT', identifier: 'MIT' },
   },
+  servers: [{ url: '/', description: 'the server that answers this description' }],
   security: [{ token: [] }],
-  paths: {
+  paths: withIds({
     '/a2a/execute': rpcRoute('JSON-RPC 2.0, all methods; meant for execute'),
     '/a2a/status': rpcRoute('JSON-RPC 2.0, all methods; meant for status'),
     '/a2a/discovery': {
@@ -324,7 +349,7 @@ export const openApiDocument = (name: string, version: string) => ({
     ...pagePaths,
     ...forgePaths,
     '/openapi.json': readRoute('this description'),
-  },
+  }),
   components: {
     securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
     schemas: { ...rpcSchemas(), Error: errorSchema },

@@ -7,6 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { readPage } from '../../src/cli/page/read-page.ts';
 import { noBrowser, startBrowser } from '../support/browser.ts';
 import { testUnless } from '../support/needs.ts';
+import { noRegistry, runPackage } from '../support/registry.ts';
 import { finish, startServer } from '../support/running.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -142,20 +143,13 @@ const builds: readonly (readonly [string, readonly string[], readonly string[]])
   ],
 ];
 
-const canInstall = async (): Promise<boolean> =>
-  (await execa('npm', ['ping', '--fetch-retries=0'], { reject: false, timeout: 20_000 }))
-    .exitCode === 0;
-
-testUnless((await canInstall()) ? null : 'the registry of npm cannot be reached')(
+testUnless(noRegistry)(
   'esbuild, rollup and webpack bundle it without a word',
   { tags: ['slow'], timeout: 300_000 },
   async () => {
     for (const [name, more, [command = '', ...args]] of builds) {
       const cwd = program();
-      const packages = [name, ...more].flatMap((each) => ['--package', each]);
-      const options = { cwd, all: true, timeout: 200_000 } as const;
-
-      const ran = await execa('npx', ['--yes', ...packages, '--', command, ...args], options);
+      const ran = await runPackage([name, ...more], [command, ...args], cwd);
 
       expect([name, ran.all.match(/(warn|error|circular).*/i)]).toEqual([name, null]);
       expect(readFileSync(join(cwd, 'out.js')).length).toBeLessThan(30 * 1024);
