@@ -32,7 +32,8 @@ const advice: ErrorAdvice = {
   event_not_allowed: () => 'explain says why',
   dependencies_unmet: () => 'run starts them, too',
   stale_attempt: ({ live_attempt }) => `task_status shows what attempt ${live_attempt} asks`,
-  credential_missing: () => 'only your user can do that',
+  credential_missing: () =>
+    'only your user can do that (a server that an assistant starts may lack the keys of the shell; agent auth login keeps one for every server)',
 };
 const adviceByCode = new Map<string, (facts: never) => string>(Object.entries(advice));
 
