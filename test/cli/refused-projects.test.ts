@@ -10,7 +10,7 @@ import {
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { describe, expect, test } from 'vitest';
-import { openProject as openTaskClient } from '../../src/cli/client/public-client.ts';
+import { openProject as openTaskClient } from '../../src/cli/client/node-client.ts';
 import { findProject } from '../../src/cli/config/places/project.ts';
 import { openProject } from '../support/cli.ts';
 import { gitIn } from '../support/git.ts';

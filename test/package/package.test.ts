@@ -69,9 +69,10 @@ test('the package has the programs, the configuration, the examples and the docu
     ...['config/config', 'server/run-server'].map((name) => `dist/cli/${name}.js`),
     ...parts.map((name) => `dist/actors/${name}.js`),
     ...['dist/THIRD_PARTY_LICENSES.txt', 'dist/package.json'],
-    ...['index.js', 'index.d.ts', 'client.d.ts', 'wire-types.d.ts'].map(
-      (name) => `dist/client/${name}`,
-    ),
+    ...[
+      ...['index.js', 'index.mjs', 'index.d.ts', 'index.d.mts', 'node.js', 'node.d.ts'],
+      ...['client.d.ts', 'task-client.d.ts', 'wire-types.d.ts'],
+    ].map((name) => `dist/client/${name}`),
     ...filesBelow('dist/page'),
     ...filesBelow('dist/recording'),
   ];
