@@ -645,6 +645,37 @@ export const describeForge = (name: string, open: () => Promise<ForgeWorld>) =>
         expect(issues.map(({ blockedBy }) => blockedBy)).toEqual([[], [first], [first, second]]);
         expect(issues[0]).toMatchObject({ number: first, state: 'open', labels: ['agent'] });
       });
+
+      test.each([
+        ['completed', 'done'],
+        ['not_planned', 'not_planned'],
+      ] as const)('that left the list are found: %s is %s', async (reason, state) => {
+        const number = world.person.issue('One', 'text', ['agent']);
+        world.person.closeIssue(number, reason);
+
+        expect(await forge.issue(number, never)).toMatchObject({ number, state, title: 'One' });
+      });
+
+      test.each(['deleted', 'transferred'] as const)('that are %s are null', async (gone) => {
+        const number = world.person.issue('One', 'text', ['agent']);
+        world.person.editIssue(number, { gone });
+
+        expect(await forge.issue(number, never)).toBe(null);
+        expect(await forge.issue(99, never)).toBe(null);
+      });
+
+      test('get one comment, also when the answer to the first was lost', async () => {
+        const number = world.person.issue('One', 'text', ['agent']);
+        world.loseAnswer(/^POST .*\/comments$/);
+
+        await faultOf(forge.note(number, { key: 'source', text: 'taken up' }, never));
+        await forge.note(number, { key: 'source', text: 'taken up' }, never);
+        await forge.note(number, { key: 'source', text: 'done' }, never);
+
+        const [only, ...others] = await forge.comments(number, never);
+        expect(others).toEqual([]);
+        expect(only).toMatchObject({ ours: true, text: expect.stringMatching(/^done\n/) });
+      });
     });
   });
 

@@ -211,7 +211,7 @@ export const createGitHub = (options: GitHubOptions): Forge => {
       const send = { method: 'PATCH', path: `pulls/${number}`, body: { state: 'closed' } } as const;
       await ask({ ...send, schema: pullSchema, signal });
     },
-    issues: createIssues(lists, repository),
+    ...createIssues(client, lists, repository),
     sent: client.sent,
   };
 };

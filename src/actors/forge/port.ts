@@ -34,7 +34,7 @@ export interface Forge {
   failure(check: ForgeCheck, signal: AbortSignal): Promise<string>;
   /** Runs a check that failed again. @returns false where that cannot be asked for */
   rerun(check: ForgeCheck, signal: AbortSignal): Promise<boolean>;
-  /** Writes our one comment with this key below the pull request, or changes its text. */
+  /** Writes our one comment with this key below a pull request or an issue, or changes its text. */
   note(number: number, note: Omit<Reply, 'to'>, signal: AbortSignal): Promise<void>;
   /** Merges exactly this head. @throws ForgeError `moved` when the head is another one */
   merge(number: number, how: HowToMerge, signal: AbortSignal): Promise<void>;
@@ -44,6 +44,8 @@ export interface Forge {
   issues(labels: readonly string[], signal: AbortSignal): Promise<readonly ForgeIssue[]>;
   /** Counts the requests that were sent so far. */
   sent(): number;
+  /** One that may have left the list. Null: it was deleted or transferred, or is a pull request. */
+  issue(number: number, signal: AbortSignal): Promise<ForgeIssue | null>;
 }
 
 export const commentsAtMost = 1_000;
@@ -126,10 +128,13 @@ export interface HowToMerge {
 
 export interface ForgeIssue {
   readonly number: number;
+  /** Its page. It has the name of the repository that was asked for, also after another was given. */
   readonly url: string;
   readonly title: string;
   readonly text: string;
   readonly labels: readonly string[];
+  /** Its title. */
+  readonly milestone: string | null;
   readonly state: 'open' | 'done' | 'not_planned';
   /** Numbers of issues of the same repository that block it. */
   readonly blockedBy: readonly number[];

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 import { answerGit } from '../git-http.ts';
 import { carryOut, createFaults } from './faults.ts';
 import { type Answer, mergePull, notFound, routes } from './routes.ts';
-import { createState, type Pull, type Run, type Said, type State, token } from './state.ts';
+import { createState, type Issue, type Pull, type Run, type Said, type State, token } from './state.ts';
 
 /*
  * GitHub for tests: an Enterprise server on loopback, with its git.
@@ -155,6 +155,16 @@ const personSide = (state: State) => {
       issues.push({ number, title, text, labels, state: 'open', state_reason: null, blockedBy });
       return number;
     },
+    editIssue: (number: number, changes: Partial<Omit<Issue, 'number'>>): void => {
+      const found = issues.find((each) => each.number === number);
+      if (found === undefined) throw new Error(`no issue ${number}`);
+      Object.assign(found, changes);
+    },
+    closeIssue: (number: number, reason: 'completed' | 'not_planned'): void =>
+      void Object.assign(issues.find((each) => each.number === number) ?? {}, {
+        state: 'closed',
+        state_reason: reason,
+      }),
   };
 };
 

@@ -302,6 +302,7 @@ const issue = (asked: Asked, number: number) => {
     ...{
       state_reason: found?.state_reason,
       labels: found?.labels.map((label) => ({ name: label })),
+      milestone: found?.milestone == null ? null : { title: found.milestone },
     },
     html_url: `https://forge.example/${owner}/${name}/issues/${number}`,
     repository_url: `${api}/repos/${owner}/${name}`,
@@ -315,7 +316,7 @@ const issue = (asked: Asked, number: number) => {
 const issuesWith = (asked: Asked): Answer => {
   const labels = (asked.url.searchParams.get('labels') ?? '').split(',').filter(Boolean);
   const found = asked.state.issues.filter(
-    (each) => each.state === 'open' && labels.every((label) => each.labels.includes(label)),
+    (each) => each.state === 'open' && each.gone === undefined && labels.every((label) => each.labels.includes(label)),
   );
   const pulls = asked.state.pulls
     .filter(({ state }) => state === 'open' && labels.length === 0)
@@ -343,7 +344,7 @@ export const routes: readonly (readonly [string, string, (asked: Asked) => Answe
     '',
     ({ state }) => ({
       body: {
-        ...{ default_branch: 'main', owner: { login: state.owner }, archived: state.archived },
+        ...{ default_branch: 'main', full_name: `${state.owner}/${state.name}`, owner: { login: state.owner }, archived: state.archived },
         permissions: { push: state.mayPush },
       },
     }),
@@ -402,6 +403,20 @@ export const routes: readonly (readonly [string, string, (asked: Asked) => Answe
       if (found.user !== us) return lacks('issues=write');
       found.text = String(asked.body['body']);
       return { body: comment(asked.state, found) };
+    },
+  ],
+  [
+    'GET',
+    'issues/(\\d+)',
+    (asked) => {
+      const number = Number(asked.found[0]);
+      const own = asked.state.issues.find((each) => each.number === number);
+      if (own?.gone === 'deleted') return { status: 410, body: { message: 'This issue was deleted' } };
+      if (own === undefined) return notFound;
+      const found = issue(asked, number);
+      return own.gone === 'transferred'
+        ? { body: { ...found, repository_url: `${asked.api}/repos/acme/other` } }
+        : { body: found };
     },
   ],
   ['GET', 'issues', issuesWith],

@@ -58,12 +58,15 @@ export interface Status {
 
 export interface Issue {
   readonly number: number;
-  readonly title: string;
-  readonly text: string;
-  readonly labels: readonly string[];
+  title: string;
+  text: string;
+  labels: readonly string[];
+  milestone?: string | null;
+  /** No more in this repository. */
+  gone?: 'deleted' | 'transferred';
   state: 'open' | 'closed';
   state_reason: string | null;
-  readonly blockedBy: readonly number[];
+  blockedBy: readonly number[];
 }
 
 /** `us`: the account of the token. */
