@@ -21,6 +21,8 @@ export interface TrackedTask {
   readonly updatedAt: string;
   readonly closedAt: string | null;
   readonly closeReason?: string;
+  /** Where it came from: the page of an issue, or `plan:` and a key. */
+  readonly externalRef?: string;
 }
 
 export interface NewTask {
@@ -31,6 +33,7 @@ export interface NewTask {
   readonly priority: number;
   readonly labels: readonly string[];
   readonly dependencies: readonly TaskId[];
+  readonly externalRef?: string;
 }
 
 /** Our status for the tracker's; an unknown one is shown as it is. */

@@ -91,6 +91,16 @@ export const describeTracker = (
       expect(await tracker.find(created.id)).toEqual(created);
     });
 
+    test('a task keeps where it came from', async () => {
+      const externalRef = 'https://forge.example/acme/shop/issues/12';
+      const { id } = await tracker.create(aTask({ externalRef }));
+
+      await tracker.edit(id, { title: 'other' });
+
+      expect((await tracker.list()).map((each) => each.externalRef)).toEqual([externalRef]);
+      expect(await find(id)).toMatchObject({ title: 'other', externalRef });
+    });
+
     test('a request that comes twice creates one task, and both get it', async () => {
       const twice = ['one', 'two'].map((title) => tracker.create(aTask({ title }), 'r1'));
       const [first, second] = await Promise.all(twice);

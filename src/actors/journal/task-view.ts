@@ -10,6 +10,7 @@ import { roleInLabels } from '../../machines/role-label.ts';
 import type { TaskContext } from '../../machines/task/task-context.ts';
 import { hasParkedAttempt, ownOutcome } from '../../machines/task/task-selectors.ts';
 import { finalStatuses, noUsage, roles, statuses } from '../../machines/task.ts';
+import { sourceOf } from '../../machines/task-source.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import { imageTypes } from '../files/image.ts';
 import type { RemovedHistory } from '../store/port.ts';
@@ -191,6 +192,12 @@ export const pullRequestSchema = z.strictObject({
   reason: z.string().optional().describe('why it is not merged yet'),
 });
 
+const sourceSchema = z.strictObject({
+  type: z.enum(['github']).describe('the kind of forge'),
+  url: z.string().describe('the page of the issue'),
+  number: z.int().positive().describe('its number'),
+});
+
 const endedAttemptSchema = z.strictObject({
   attempt: z.int().positive().describe('its number'),
   role: z.string().meta({ examples: roles, description: 'the role that worked' }),
@@ -248,6 +255,7 @@ export const taskViewSchema = z.strictObject({
   unmet_dependencies: z.array(z.string()).describe('those of them that are not complete'),
   priority: z.int().describe('0 (first) to 4 (last)'),
   labels: z.array(z.string()).describe('its labels'),
+  source: sourceSchema.optional().describe('the issue that it came from'),
   created_at: z.iso.datetime().describe('when it was created'),
   updated_at: z.iso.datetime().describe('when it changed last'),
   started_at: z.iso.datetime().optional().describe('when the latest attempt started'),
@@ -540,6 +548,7 @@ export const toView = (parts: ViewParts): TaskView => {
   const awaiting = isLive ? awaitingOf(agent) : undefined;
   const maxAttempts = maxAttemptsOf(task);
   const usage = agent?.context.usage ?? task?.context.outcome?.usage ?? noUsage;
+  const source = sourceOf(tracked.externalRef);
   return {
     task_id: tracked.id,
     title: tracked.title,
@@ -557,6 +566,7 @@ export const toView = (parts: ViewParts): TaskView => {
     unmet_dependencies: [...tracked.unmet],
     priority: tracked.priority,
     labels: [...tracked.labels],
+    ...(source === null ? {} : { source }),
     created_at: tracked.createdAt,
     updated_at: iso(Math.max(Date.parse(tracked.updatedAt), parts.changedAt)),
     ...(end === undefined ? {} : { completed_at: end }),

@@ -76,6 +76,7 @@ export const trackedFromView = (view: TaskView, actor: string): TrackedTask => (
   updatedAt: view.updated_at,
   closedAt: null,
   ...(view.close_reason === undefined ? {} : { closeReason: view.close_reason }),
+  ...(view.source === undefined ? {} : { externalRef: view.source.url }),
 });
 
 export const looksSame = (before: TaskView, after: TaskView): boolean =>

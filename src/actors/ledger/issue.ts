@@ -31,6 +31,7 @@ export const fileIssueSchema = z.looseObject({
   updated_at: text.optional(),
   closed_at: text.optional(),
   close_reason: z.unknown().optional(),
+  external_ref: z.unknown().optional(),
 });
 export type Issue = z.infer<typeof fileIssueSchema>;
 
@@ -107,6 +108,9 @@ export const isListed = ({ status }: Issue): boolean => status !== 'tombstone';
 const closeReasonOf = ({ close_reason: reason }: Issue): Pick<TrackedTask, 'closeReason'> =>
   typeof reason === 'string' ? { closeReason: reason } : {};
 
+const externalRefOf = ({ external_ref: ref }: Issue): Pick<TrackedTask, 'externalRef'> =>
+  typeof ref === 'string' && ref !== '' ? { externalRef: ref } : {};
+
 /**
  * `unmet`: its blockers that are not done, and those of its parents; one that does not exist is never
  * done. `createdAt`: for an issue that does not say it. `now`: epoch ms.
@@ -130,6 +134,7 @@ export const trackedFrom = (
   updatedAt: isoOrEpoch(issue.updated_at ?? createdAt),
   closedAt: issue.closed_at === undefined ? null : isoOrEpoch(issue.closed_at),
   ...closeReasonOf(issue),
+  ...externalRefOf(issue),
 });
 
 /**

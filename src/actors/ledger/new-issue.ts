@@ -91,6 +91,7 @@ export const createIssue = (id: TaskId, task: NewTask, actor: string, now: strin
   created_at: now,
   created_by: actor,
   updated_at: now,
+  ...(task.externalRef === undefined ? {} : { external_ref: task.externalRef }),
   ...(task.labels.length === 0 ? {} : { labels: [...new Set(task.labels)] }),
   ...(task.dependencies.length === 0
     ? {}

@@ -13,6 +13,7 @@ const flags = {
     'priority=',
     'labels=',
     'actor=',
+    'external-ref=',
     'deps=',
   ],
   show: ['json', 'allow-stale'],
@@ -194,6 +195,7 @@ const commands = {
       created_at: at,
       created_by: options.actor ?? 'tester',
       updated_at: at,
+      ...(options['external-ref'] === undefined ? {} : { external_ref: options['external-ref'] }),
       labels: [...new Set((options.labels ?? '').split(',').filter((label) => label !== ''))],
       dependencies: [],
     };

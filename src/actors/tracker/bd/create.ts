@@ -31,7 +31,7 @@ const createdIn = (answer: BdAnswer, { title }: NewTask): unknown => {
 };
 
 const callFor = (task: NewTask, bodyFile: boolean, by: string): BdCall => {
-  const { title, description, priority, labels } = task;
+  const { title, description, priority, labels, externalRef } = task;
   // Old bd reads stdin for exactly this text.
   if (!bodyFile && description === '-')
     throw new ServiceError('invalid_params', {
@@ -47,6 +47,7 @@ const callFor = (task: NewTask, bodyFile: boolean, by: string): BdCall => {
       bodyFile ? '--body-file=-' : `--description=${description}`,
     ],
     ...['--type=task', `--priority=${priority}`, by],
+    ...(externalRef === undefined ? [] : [`--external-ref=${externalRef}`]),
     ...(labels.length === 0 ? [] : [`--labels=${[...new Set(labels)].join(',')}`]),
   ];
   return { args, effect: 'once', ...(bodyFile ? { input: description } : {}) };

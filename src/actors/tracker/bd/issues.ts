@@ -25,6 +25,7 @@ const bdIssueSchema = z.looseObject({
   updated_at: z.string().nullish(),
   closed_at: z.string().nullish(),
   close_reason: z.string().nullish(),
+  external_ref: z.string().nullish(),
   dependencies: z.array(bdDependencySchema).nullish(),
 });
 
@@ -67,6 +68,7 @@ const issueFrom = (row: z.infer<typeof bdIssueSchema>): BdIssue => ({
   updatedAt: time(row.updated_at ?? row.created_at),
   closedAt: row.closed_at == null ? null : time(row.closed_at),
   ...(row.close_reason ? { closeReason: row.close_reason } : {}),
+  ...(row.external_ref ? { externalRef: row.external_ref } : {}),
   edges: edgesOf(row.dependencies ?? []),
   shown: shownStatus({ ...row, status: row.status ?? 'open' }, Date.now()),
 });
