@@ -595,6 +595,8 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     merges,
     proof,
     publishing: pullRequests,
+    forgeOf: ports.forgeOf ?? (async () => (await nowhere(AbortSignal.abort())).forge),
+    tell: (taskId, text, requestId) => routed.service.tell(taskId, text, requestId),
     landing: () => settings().landing,
     projectRoot: () => settings().projectRoot,
     ...runRules,

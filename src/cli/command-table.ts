@@ -9,6 +9,7 @@ import {
   deleteCommand,
   dependencyCommand,
   editCommand,
+  importCommand,
   listCommand,
   psCommand,
   reopenCommand,
@@ -34,6 +35,7 @@ const completing = defineCommand({
 /** In the order of the help. The code of a command is imported when it runs. */
 export const commandTable: readonly CliCommand[] = [
   createCommand,
+  importCommand,
   runManyCommand,
   ...roleCommands,
   workflowCommand,

@@ -15,6 +15,8 @@ import {
   editParamsSchema,
   executeParamsSchema,
   historyParamsSchema,
+  importIssuesParamsSchema,
+  importParamsSchema,
   listParamsSchema,
   mergeManyParamsSchema,
   mergeParamsSchema,
@@ -54,6 +56,13 @@ const createCatalogueMethods = (catalogue: TaskQueries): Readonly<Record<string,
       ...(labels === undefined ? {} : { labels }),
       ...(attachments === undefined ? {} : { attachments }),
     });
+  },
+  import: async (params) => {
+    const { items, dry_run = false } = parseParams(importParamsSchema, params);
+    const wanted = items.map(({ priority = 2, labels = [], depends_on = [], ...item }) => ({
+      ...{ ...item, priority, labels, dependsOn: depends_on, version: null },
+    }));
+    return catalogue.import(wanted, { dryRun: dry_run, again: true });
   },
   list: async (params) => {
     const { id, status, role, label, order, limit, cursor } = parseParams(listParamsSchema, params);
@@ -218,6 +227,11 @@ export const createMethods = (
   publish: async (params) => {
     const { task_id, ...how } = parseParams(publishParamsSchema, params);
     return service.publish({ taskId: task_id, ...how });
+  },
+  import_issues: async (params) => {
+    const given = parseParams(importIssuesParamsSchema, params);
+    const { labels = [], milestone = null, dry_run = false } = given;
+    return service.importIssues({ labels, milestone, dryRun: dry_run });
   },
   pull_request: async (params) =>
     service.pullRequest(parseParams(taskParamsSchema, params).task_id),

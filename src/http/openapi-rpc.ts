@@ -16,6 +16,9 @@ import {
   executeParamsSchema,
   executeResultSchema,
   historyParamsSchema,
+  importedSchema,
+  importIssuesParamsSchema,
+  importParamsSchema,
   listParamsSchema,
   mergeManyParamsSchema,
   mergeParamsSchema,
@@ -273,6 +276,16 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
   status: method('the task as it is now', taskParamsSchema, taskViewSchema),
   discovery: method('the roles, tools and limits of this server', noParamsSchema, anyObjectSchema),
   create: method('creates a task', createParamsSchema, taskViewSchema),
+  import: method(
+    'makes tasks of the items of a plan; those that were made before stay as they are',
+    importParamsSchema,
+    importedSchema,
+  ),
+  import_issues: method(
+    'makes tasks of the open issues of the forge, and changes those that were edited there',
+    importIssuesParamsSchema,
+    importedSchema,
+  ),
   list: method('the tasks, by pages', listParamsSchema, taskPageSchema),
   history: method(
     'the journal of a task, oldest first, by pages',

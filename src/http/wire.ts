@@ -1,8 +1,10 @@
 import { z } from 'zod';
+import { itemsAtMost } from '../actors/engine/importing/order-items.ts';
 import { imagesAtMost } from '../actors/files/image.ts';
 import { phases } from '../actors/journal/task-view.ts';
 import { ServiceError } from '../machines/errors.ts';
 import { verdicts } from '../machines/review.ts';
+import { forgeProblemSchema } from '../machines/source/forge-problem.ts';
 import { type RunOptions, roles, statuses } from '../machines/task.ts';
 import { thoroughnessLevels } from '../machines/thoroughness.ts';
 import { parseWithProblems } from './schema-problems.ts';
@@ -170,6 +172,62 @@ export const createParamsSchema = z.strictObject({
     .max(imagesAtMost)
     .optional()
     .describe('images for the agent, uploaded in the last hour'),
+});
+
+const dryRun = z.boolean().optional().describe('make nothing; the answer says what would be made');
+export const importParamsSchema = z.strictObject({
+  items: z
+    .array(
+      z.strictObject({
+        ref: z
+          .string()
+          .regex(/^plan:\S{1,200}$/, 'expected plan: and a key')
+          .describe('identifies it: one that was imported before is not made again'),
+        name: z.string().min(1).max(500).describe('for people'),
+        title: z.string().min(1).max(500).describe('one line'),
+        description: z.string().min(1).max(65_536).describe('what to do'),
+        priority: z.int().min(0).max(4).optional().describe('0 (first) to 4 (last)'),
+        labels: z.array(z.string().min(1).max(200)).max(100).optional().describe('its labels'),
+        depends_on: z
+          .array(z.string().min(1).max(300))
+          .max(1_000)
+          .optional()
+          .describe('refs of other items, or ids of tasks'),
+      }),
+    )
+    .max(itemsAtMost)
+    .describe('what becomes tasks'),
+  dry_run: dryRun,
+});
+export const importIssuesParamsSchema = z.strictObject({
+  labels: z
+    .array(z.string().min(1).max(100))
+    .max(20)
+    .optional()
+    .describe('only issues with all of these labels'),
+  milestone: z.string().min(1).max(300).optional().describe('only issues of the milestone'),
+  dry_run: dryRun,
+});
+export const importedSchema = z.strictObject({
+  forge: z.string().optional().describe('where issues were read'),
+  items: z
+    .array(
+      z.strictObject({
+        title: z.string(),
+        name: z.string().describe('the number of the issue, or the title'),
+        action: z
+          .enum(['make', 'change', 'same', 'deleted'])
+          .describe('what is done, or would be; deleted: a person deleted its task'),
+        task_id: z.string().optional(),
+        depends_on: z.array(z.string()).describe('names of items, and ids of tasks'),
+        cycles: z
+          .array(z.string())
+          .describe('cycles that its dependencies would close, which are left out: #3 -> #5 -> #3'),
+        unknown: z.array(z.string()).describe('what it depends on and is no task here'),
+      }),
+    )
+    .describe('each after those that it depends on'),
+  problem: forgeProblemSchema.optional().describe('why no issue could be read'),
 });
 
 export const editParamsSchema = z

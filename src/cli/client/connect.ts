@@ -151,6 +151,8 @@ const openFiles = async (
   };
 };
 
+const makesTasks: readonly string[] = ['create', 'import'];
+
 const offlineClient = (options: ConnectOptions): Client => {
   const use = async <Answer>(
     mayCreate: boolean,
@@ -172,7 +174,7 @@ const offlineClient = (options: ConnectOptions): Client => {
   return {
     live: false,
     call: <Name extends MethodName>(method: Name, params: Params<Name>): Promise<Result<Name>> =>
-      use(method === 'create', async (files) => {
+      use(makesTasks.includes(method), async (files) => {
         const run = files.methods[method];
         if (run === undefined)
           throw new CallError(

@@ -11,6 +11,15 @@ import {
 export const callMs = 60_000;
 /** Its tests have limits of their own (`merge.timeout_seconds`). */
 const mergeMs = 3 * 3_600_000;
+/** A thousand tasks in bd take minutes. */
+const importMs = 1_800_000;
+
+const waitMs: Readonly<Partial<Record<MethodName, number>>> = {
+  merge: mergeMs,
+  merge_many: mergeMs,
+  import: importMs,
+  import_issues: importMs,
+};
 
 /** Calls methods of a server over JSON-RPC. */
 export const createHttpCall =
@@ -21,7 +30,7 @@ export const createHttpCall =
     let answer: unknown;
     try {
       const headers = { 'content-type': 'application/json' };
-      const idleMs = method === 'merge' || method === 'merge_many' ? mergeMs : callMs;
+      const idleMs = waitMs[method] ?? callMs;
       const request = { method: 'POST', headers, idleMs, body } as const;
       answer = JSON.parse(await readBody(await transport.send(address, '/a2a/execute', request)));
     } catch (error) {

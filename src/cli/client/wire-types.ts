@@ -36,6 +36,15 @@ export interface Task {
   readonly priority: number;
   /** its labels */
   readonly labels: readonly string[];
+  /** the issue that it came from */
+  readonly source?: {
+    /** the kind of forge */
+    readonly type: 'github';
+    /** the page of the issue */
+    readonly url: string;
+    /** its number */
+    readonly number: number;
+  } | undefined;
   /** when it was created */
   readonly created_at: string;
   /** when it changed last */
@@ -436,6 +445,70 @@ export interface Methods {
       }[] | undefined;
     };
     readonly result: Task;
+  };
+  /** makes tasks of the items of a plan; those that were made before stay as they are */
+  readonly import: {
+    readonly params: {
+      /** what becomes tasks */
+      readonly items: readonly {
+        /** identifies it: one that was imported before is not made again */
+        readonly ref: string;
+        /** for people */
+        readonly name: string;
+        /** one line */
+        readonly title: string;
+        /** what to do */
+        readonly description: string;
+        /** 0 (first) to 4 (last) */
+        readonly priority?: number | undefined;
+        /** its labels */
+        readonly labels?: readonly string[] | undefined;
+        /** refs of other items, or ids of tasks */
+        readonly depends_on?: readonly string[] | undefined;
+      }[];
+      /** make nothing; the answer says what would be made */
+      readonly dry_run?: boolean | undefined;
+    };
+    readonly result: {
+      /** where issues were read */
+      readonly forge?: string | undefined;
+      /** each after those that it depends on */
+      readonly items: readonly {
+        readonly title: string;
+        /** the number of the issue, or the title */
+        readonly name: string;
+        /** what is done, or would be; deleted: a person deleted its task */
+        readonly action: 'make' | 'change' | 'same' | 'deleted';
+        readonly task_id?: string | undefined;
+        /** names of items, and ids of tasks */
+        readonly depends_on: readonly string[];
+        /** cycles that its dependencies would close, which are left out: #3 -> #5 -> #3 */
+        readonly cycles: readonly string[];
+        /** what it depends on and is no task here */
+        readonly unknown: readonly string[];
+      }[];
+      /** why no issue could be read */
+      readonly problem?: {
+        /** who mends it; limit and forge: it goes on by itself */
+        readonly needs: 'person' | 'limit' | 'forge';
+        /** limit, right, token, gone, moved, refused or away */
+        readonly fault: string;
+        /** what is wrong and what to do */
+        readonly message: string;
+      } | undefined;
+    };
+  };
+  /** makes tasks of the open issues of the forge, and changes those that were edited there */
+  readonly import_issues: {
+    readonly params: {
+      /** only issues with all of these labels */
+      readonly labels?: readonly string[] | undefined;
+      /** only issues of the milestone */
+      readonly milestone?: string | undefined;
+      /** make nothing; the answer says what would be made */
+      readonly dry_run?: boolean | undefined;
+    };
+    readonly result: Methods['import']['result'];
   };
   /** the tasks, by pages */
   readonly list: {

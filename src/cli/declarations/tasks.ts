@@ -267,6 +267,54 @@ export const cancelCommand = defineCommand({
   },
 });
 
+export const importCommand = defineCommand({
+  name: 'import',
+  group: 'tasks',
+  describe: 'Make tasks of issues or of a plan; what was imported before is not made again',
+  words: [
+    { name: 'action', describe: 'Where they are', choices: ['github', 'plan'] },
+    {
+      name: 'file',
+      optional: true,
+      completes: 'file',
+      describe: 'Of a plan: a Markdown checklist, CSV or JSON; - is standard input',
+    },
+  ],
+  flags: {
+    label: {
+      type: 'text',
+      value: 'name',
+      many: true,
+      actions: ['github'],
+      describe: 'Only issues with this label; several: with all of them',
+    },
+    milestone: {
+      type: 'text',
+      value: 'title',
+      actions: ['github'],
+      describe: 'Only issues of this milestone',
+    },
+    yes: { type: 'switch', default: false, describe: 'Do not ask' },
+  },
+  common: startsServer,
+  notesTracker: 'once',
+  examples: [
+    ['agent import github --label agent', 'shows what it would make, and asks'],
+    ['agent import plan todo.md', 'an item waits for those that are nested in it'],
+    ['agent import plan tasks.csv --yes', 'title, description, priority, labels, role, depends_on'],
+  ],
+  run: async (context, { action, file, label, milestone, yes }) => {
+    const { importGitHub, importPlan } = await import('../work/import-command.ts');
+    if (action === 'github') {
+      if (file !== undefined)
+        throw new UsageError('import github takes no file: the issues are those of the forge');
+      return importGitHub(context, { label, milestone, yes });
+    }
+    if (file === undefined) throw new UsageError('import plan needs a file; - is standard input');
+    return importPlan(context, { file, yes });
+  },
+});
+
 export const dependencyCommand = defineCommand({
   name: 'dep',
   group: 'tasks',

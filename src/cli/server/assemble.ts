@@ -16,7 +16,7 @@ import type { Entry, StoreError, StoreReads } from '../../actors/store/port.ts';
 import { createSystem } from '../../actors/system.ts';
 import type { Workspace } from '../../actors/workspace/port.ts';
 import type { LoadedConfig } from '../config/config.ts';
-import { createForgePlace } from '../config/places/forge-place.ts';
+import { createForgePlaces } from '../config/places/forge-place.ts';
 import { type Project, stateFiles } from '../config/places/project.ts';
 import { keySources, withChosenModel } from '../config/providers.ts';
 import { modelChoice, type ResolvedSettings, resolveSettings } from '../config/settings.ts';
@@ -233,6 +233,12 @@ export const assemble = async (
     steady: () => performance.now(),
     notBefore: await lastMomentOf(store),
   });
+  const forges = createForgePlaces({
+    config: () => current.loaded.config.forge,
+    variables: { ...env, ...parts.credentials },
+    workspace,
+    now,
+  });
   const system = createSystem(current.resolved.settings, {
     tracker,
     store,
@@ -247,12 +253,8 @@ export const assemble = async (
     environment,
     results: createResults(project.root, redact),
     passedTreesFile: stateFiles(project.stateDir).passedTrees,
-    forge: createForgePlace({
-      config: () => current.loaded.config.forge,
-      variables: { ...env, ...parts.credentials },
-      workspace,
-      now,
-    }),
+    forge: forges.place,
+    forgeOf: forges.forgeOf,
     workflows: {
       definition: workflowFinder(workflowConfigs(project, env, current.loaded.named), project.root),
       reportsFolder: stateFiles(project.stateDir).reports,

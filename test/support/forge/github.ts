@@ -5,7 +5,15 @@ import { onTestFinished } from 'vitest';
 import { answerGit } from '../git-http.ts';
 import { carryOut, createFaults } from './faults.ts';
 import { type Answer, mergePull, notFound, routes } from './routes.ts';
-import { createState, type Issue, type Pull, type Run, type Said, type State, token } from './state.ts';
+import {
+  createState,
+  type Issue,
+  type Pull,
+  type Run,
+  type Said,
+  type State,
+  token,
+} from './state.ts';
 
 /*
  * GitHub for tests: an Enterprise server on loopback, with its git.

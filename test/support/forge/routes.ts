@@ -316,7 +316,10 @@ const issue = (asked: Asked, number: number) => {
 const issuesWith = (asked: Asked): Answer => {
   const labels = (asked.url.searchParams.get('labels') ?? '').split(',').filter(Boolean);
   const found = asked.state.issues.filter(
-    (each) => each.state === 'open' && each.gone === undefined && labels.every((label) => each.labels.includes(label)),
+    (each) =>
+      each.state === 'open' &&
+      each.gone === undefined &&
+      labels.every((label) => each.labels.includes(label)),
   );
   const pulls = asked.state.pulls
     .filter(({ state }) => state === 'open' && labels.length === 0)
@@ -344,7 +347,12 @@ export const routes: readonly (readonly [string, string, (asked: Asked) => Answe
     '',
     ({ state }) => ({
       body: {
-        ...{ default_branch: 'main', full_name: `${state.owner}/${state.name}`, owner: { login: state.owner }, archived: state.archived },
+        ...{
+          default_branch: 'main',
+          full_name: `${state.owner}/${state.name}`,
+          owner: { login: state.owner },
+          archived: state.archived,
+        },
         permissions: { push: state.mayPush },
       },
     }),
@@ -411,7 +419,8 @@ export const routes: readonly (readonly [string, string, (asked: Asked) => Answe
     (asked) => {
       const number = Number(asked.found[0]);
       const own = asked.state.issues.find((each) => each.number === number);
-      if (own?.gone === 'deleted') return { status: 410, body: { message: 'This issue was deleted' } };
+      if (own?.gone === 'deleted')
+        return { status: 410, body: { message: 'This issue was deleted' } };
       if (own === undefined) return notFound;
       const found = issue(asked, number);
       return own.gone === 'transferred'

@@ -9,6 +9,7 @@ import type { Store, StoreError } from '../../store/port.ts';
 import type { ServerCallOptions, ServerCalls } from '../../store/postgres/server-calls.ts';
 import type { Tracker } from '../../tracker/port.ts';
 import type { Workspace } from '../../workspace/port.ts';
+import type { ForgeOf } from '../importing/import-issues.ts';
 import type { FindForge } from '../publishing/forge-place.ts';
 import type { SharedLease } from '../servers/lease.ts';
 import type { ServerNotices } from '../slots/share-slots.ts';
@@ -46,6 +47,8 @@ export interface SystemPorts {
   readonly passedTreesFile?: string;
   /** Absent: pull requests go nowhere. */
   readonly forge?: FindForge;
+  /** For issues. */
+  readonly forgeOf?: ForgeOf;
   readonly workflows: WorkflowPorts;
   /** What the user's MCP servers need; absent: there are none. */
   readonly mcp?: Omit<McpPorts, 'serversOf'>;

@@ -5,11 +5,6 @@ import type { TaskView } from '../../journal/task-view.ts';
 import type { Workspace } from '../../workspace/port.ts';
 import type { PublishSettings } from '../attempts/settings.ts';
 
-/** The issue that a task was made of. */
-interface OfIssue {
-  readonly source?: { readonly type: string; readonly number: number };
-}
-
 export interface WorkText {
   readonly title: string;
   readonly body: string;
@@ -61,13 +56,21 @@ const costOf = ({ usage, attempts = [] }: TaskView): number => {
   return all > 0 ? all : (usage.cost_usd ?? 0);
 };
 
+/** The issue that a task was made of, as GitHub closes it. */
+const issueOf = ({ source }: TaskView, repository: string): string => {
+  if (source === undefined) return '';
+  const isHere = source.url.toLowerCase().includes(`/${repository.toLowerCase()}/issues/`);
+  return isHere ? `#${source.number}` : source.url;
+};
+
 const valuesOf = (
-  task: TaskView & OfIssue,
+  task: TaskView,
   attempt: number,
   verified: readonly string[],
   link: string | null,
+  repository: string,
 ): Values => {
-  const { task_id, title, result = '', role = 'agent', work, source } = task;
+  const { task_id, title, result = '', role = 'agent', work } = task;
   const cost = costOf(task);
   return {
     ...{ title, task_id, attempt: `${attempt}`, role },
@@ -78,7 +81,7 @@ const valuesOf = (
         : `${plural(work.files, 'file')}, +${work.insertions} −${work.deletions}`,
     verified: verified.map((command) => `\`${command}\``).join(', '),
     cost: cost > 0 ? `$${cost.toFixed(2)}` : '',
-    issue: source === undefined ? '' : `#${source.number}`,
+    issue: issueOf(task, repository),
     link: link === null ? '' : link.replaceAll('{task_id}', encodeURIComponent(task_id)),
   };
 };
@@ -99,8 +102,9 @@ export const writeWorkText = (template: string | null, values: Values): WorkText
  */
 export const describeWork = async (
   { store, workspace, settings }: DescribePorts,
-  task: TaskView & OfIssue,
+  task: TaskView,
   attempt: number,
+  repository: string,
 ): Promise<WorkText> => {
   const template = await workspace.readProject(null, (files) =>
     files.read(`${files.prefix}${templatePath}`, templateBytesAtMost),
@@ -109,5 +113,5 @@ export const describeWork = async (
   // An attempt is complete only when all of them passed.
   const verified = task.work?.tested?.commands ?? options?.verify ?? [];
   const text = template?.replaceAll('\r\n', '\n').trim() || null;
-  return writeWorkText(text, valuesOf(task, attempt, verified, settings().link));
+  return writeWorkText(text, valuesOf(task, attempt, verified, settings().link, repository));
 };

@@ -82,7 +82,7 @@ const createPublish = (ports: PullRequestPorts, stackedOn: StackedOn) => {
     const { taskId, attempt: wanted, draft, base, published } = context;
     const task = await status(taskId);
     const attempt = task.status === 'complete' ? task.attempt : wanted;
-    const { forge, url, token } = await place(signal);
+    const { forge, url, token, repository } = await place(signal);
     const branch = branchOf(context);
     let seen = published?.headSha ?? null;
     const push = () => workspace.push(taskId, attempt, { url, branch, seen, token }, signal);
@@ -100,7 +100,7 @@ const createPublish = (ports: PullRequestPorts, stackedOn: StackedOn) => {
         `${branch} has commits that this server did not push (${pushed.commit.slice(0, 12)}): merge the pull request with them, or delete that branch, then publish again`,
       );
     const onto = base ?? (await stackedOn(task)) ?? (await forge.defaultBranch(signal));
-    const described = await describeWork(ports, task, attempt);
+    const described = await describeWork(ports, task, attempt, repository);
     const wish = { head: branch, base: onto, draft, ...described };
     const { number, url: page } = await forge.publish(wish, signal);
     const { commit: headSha, tree } = pushed;

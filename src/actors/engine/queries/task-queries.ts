@@ -11,9 +11,17 @@ import { entry } from '../../journal/event-types.ts';
 import type { TaskView } from '../../journal/task-view.ts';
 import { endLabels } from '../../ledger/issue.ts';
 import type { Answer, NamedImage, NewEntry, Store, StoreReads } from '../../store/port.ts';
-import type { TaskFields, TrackerInfo, TrackerReads, TrackerWrites } from '../../tracker/port.ts';
+import type {
+  StatusWrites,
+  TaskFields,
+  TrackerInfo,
+  TrackerReads,
+  TrackerWrites,
+} from '../../tracker/port.ts';
 import type { Workspace } from '../../workspace/port.ts';
 import type { WorkReads } from '../../workspace/worktrees/work-view.ts';
+import { createImport, type HowToImport, type Imported } from '../importing/import-tasks.ts';
+import type { ImportItem } from '../importing/order-items.ts';
 import { withPullRequests } from '../publishing/pull-request-view.ts';
 import { createAttaching } from './attach-images.ts';
 import { type ListRequest, listTasks, type TaskPage } from './list-tasks.ts';
@@ -146,6 +154,11 @@ export interface TaskQueries extends TaskEdits, TaskHistories {
    * tracker_unavailable
    */
   create(request: CreateRequest, requestId?: string): Promise<TaskView>;
+  /**
+   * Makes tasks of items that are none yet. What was imported before follows its source.
+   * @throws invalid_params, tracker_unavailable
+   */
+  import(items: readonly ImportItem[], how: HowToImport): Promise<Imported>;
   /** Keeps an image for `create`. @throws invalid_params for bytes that are none, or too many */
   upload(bytes: Buffer): Promise<ImageFacts>;
   /** An image of a task. @throws task_not_found, also for an image that the task does not have */
@@ -165,7 +178,10 @@ export interface TaskQueries extends TaskEdits, TaskHistories {
 }
 
 export interface TaskQueryPorts {
-  readonly tracker: Pick<TrackerInfo, 'actor'> & TrackerReads & TrackerWrites;
+  readonly tracker: Pick<TrackerInfo, 'actor'> &
+    TrackerReads &
+    TrackerWrites &
+    Pick<StatusWrites, 'reopen'>;
   /** Null in a project without runs. */
   readonly store:
     | (Pick<
@@ -191,6 +207,8 @@ export interface TaskQueryPorts {
   readonly workOf: WorkReads;
   /** `Workspace.bringWork` */
   readonly bringWork?: Workspace['bringWork'];
+  /** `AgentMessages.tell`; absent where no agent works. */
+  readonly tell?: (taskId: string, text: string, requestId: string) => Promise<void>;
   /** A live task as the tracker had it last, for outages. */
   readonly knownTask?: (taskId: TaskId) => TrackedTask | null;
 }
@@ -264,6 +282,7 @@ export const createTaskQueries = ({
   knownTask,
   workOf,
   bringWork = null,
+  tell = async () => {},
 }: TaskQueryPorts): TaskQueries => {
   const viewOf = async (tracked: TrackedTask): Promise<TaskView> => {
     const seen = await bareView(tracked);
@@ -284,7 +303,9 @@ export const createTaskQueries = ({
     if (refusal !== null) throw ServiceError.from(refusal);
     return viewOf(await find(taskId));
   };
+  const edits = createTaskEdits({ tracker, store, find, viewOf, record, now });
   return {
+    import: createImport({ tracker, viewOf, edit: edits.edit, tell }),
     addDependency: async (taskId, dependsOn) =>
       changed(taskId, tracker.addDependency(requireId(taskId), requireId(dependsOn))),
     removeDependency: async (taskId, dependsOn) =>
@@ -323,7 +344,7 @@ export const createTaskQueries = ({
     }),
     usage: async (since) => usageOf(store, since, now()),
     list: (request) => listTasks({ tracker, store, viewOf, workOf }, request),
-    ...createTaskEdits({ tracker, store, find, viewOf, record, now }),
+    ...edits,
     ...createTaskHistories(store, find),
   };
 };

@@ -13,6 +13,7 @@ import type { Answer, NewEntry, Store, StoreReads } from '../../store/port.ts';
 import type { StatusWrites, TrackerInfo, TrackerReads, TrackerWrites } from '../../tracker/port.ts';
 import type { Changes, DiffPart, Workspace } from '../../workspace/port.ts';
 import type { MergeSettings } from '../attempts/settings.ts';
+import { createIssueImport, type ForgeOf, type IssueImport } from '../importing/import-issues.ts';
 import type { MergeQueue } from '../merging/merge-queue.ts';
 import type { TrainProof } from '../merging/prove-train.ts';
 import { createMergeRequests, type MergeRequests } from '../merging/request-merges.ts';
@@ -131,6 +132,7 @@ export interface TaskService
     TaskReviews,
     TaskUpdates,
     Publishing,
+    IssueImport,
     AgentMessages {
   /**
    * @throws task_not_found, dependencies_unmet, already_running, event_not_allowed,
@@ -179,6 +181,9 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
   readonly proof: Pick<TrainProof, 'proveWork' | 'attemptOf'>;
   readonly merges: Pick<MergeQueue, 'merge' | 'plan' | 'giveUp' | 'isIn' | 'withdraw'>;
   readonly publishing: Publishing;
+  readonly forgeOf: ForgeOf;
+  /** To the server that has the task. */
+  readonly tell: (taskId: string, text: string, requestId: string) => Promise<void>;
   readonly landing: () => MergeSettings;
   readonly projectRoot: () => string;
 }
@@ -237,6 +242,7 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
     knownTask: views.knownTask,
     workOf: updates.withRunning(ports.workspace.workOf),
     bringWork: ports.workspace.bringWork,
+    tell: ports.tell,
   });
 
   /**
@@ -283,6 +289,7 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
       queueLimit: () => ports.slotUse().queueLimit,
       pendingCount: async () => store.pendingCount(),
     }),
+    ...createIssueImport(ports.forgeOf, queries.import),
     publish: ports.publishing.publish,
     pullRequest: ports.publishing.pullRequest,
     explain: createExplain(ports, queries),

@@ -1,3 +1,4 @@
+import type { ForgeOf } from '../../../actors/engine/importing/import-issues.ts';
 import type { FindForge } from '../../../actors/engine/publishing/forge-place.ts';
 import { PullRequestError } from '../../../actors/engine/publishing/until-news.ts';
 import type { Forge } from '../../../actors/forge/port.ts';
@@ -66,35 +67,52 @@ export interface ForgePlacePorts {
   readonly now: () => number;
 }
 
+interface ForgePlaces {
+  readonly place: FindForge;
+  /** Without a place to push to. */
+  readonly forgeOf: ForgeOf;
+}
+
 /** GitHub, as the configuration and the remote of the project say; loaded when it is used. */
-export const createForgePlace = ({
+export const createForgePlaces = ({
   config,
   variables,
   workspace,
   now,
-}: ForgePlacePorts): FindForge => {
-  let known: { readonly of: string; readonly forge: Forge } | null = null;
-  return async () => {
-    const wanted = config();
-    const address = await addressOf(wanted, workspace);
-    if (address === null)
-      throw forPerson(
-        `the project has no remote ${wanted.remote}: add it with git remote add, or set forge.remote`,
-      );
-    const repository = repositoryOf(wanted, address);
-    const token = () => forgeToken(config(), variables);
+}: ForgePlacePorts): ForgePlaces => {
+  /** By repository and API; each keeps what did not change since. */
+  const known = new Map<string, Forge>();
+  const token = () => forgeToken(config(), variables);
+  const remoteAddress = async (): Promise<string> => {
+    const { remote } = config();
+    const address = await addressOf(config(), workspace);
+    if (address !== null) return address;
+    throw forPerson(
+      `the project has no remote ${remote}: add it with git remote add, or set forge.remote`,
+    );
+  };
+  const forgeAt = async (repository: string): Promise<Forge> => {
+    const { api_url: apiUrl, token_env: own } = config();
     if (token() === null)
       throw forPerson(
-        `there is no token for ${repository}: agent auth login ${forgeKey.name}, or set ${wanted.token_env ?? forgeKey.variables.join(' or ')} and start the server again`,
+        `there is no token for ${repository}: agent auth login ${forgeKey.name}, or set ${own ?? forgeKey.variables.join(' or ')} and start the server again`,
         'token',
       );
-    const of = `${wanted.api_url} ${repository}`;
-    if (known?.of !== of) {
-      const { createGitHub } = await import('../../../actors/forge/github.ts');
-      const options = { apiUrl: wanted.api_url, repository, token, now };
-      known = { of, forge: createGitHub(options) };
-    }
-    const isOurs = isAtForge(address, wanted.api_url);
-    return { forge: known.forge, repository, url: address, token: isOurs ? token() : null };
+    const of = `${apiUrl} ${repository}`;
+    const { createGitHub } = await import('../../../actors/forge/github.ts');
+    const forge = known.get(of) ?? createGitHub({ apiUrl, repository, token, now });
+    known.set(of, forge);
+    return forge;
+  };
+  return {
+    place: async () => {
+      const address = await remoteAddress();
+      const repository = repositoryOf(config(), address);
+      const forge = await forgeAt(repository);
+      const isOurs = isAtForge(address, config().api_url);
+      return { forge, repository, url: address, token: isOurs ? token() : null };
+    },
+    forgeOf: async (repository) =>
+      forgeAt(repository ?? config().repository ?? repositoryOf(config(), await remoteAddress())),
   };
 };

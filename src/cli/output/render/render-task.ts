@@ -180,6 +180,7 @@ const taskRows = (
   ['priority', `P${task.priority}`],
   ['depends on', task.dependencies.join(', ') || undefined],
   ['waits for', task.unmet_dependencies.join(', ') || undefined],
+  ['source', task.source?.url],
   ['labels', task.labels.join(', ') || undefined],
   ['created', timeText(task.created_at)],
   ['started', task.started_at && timeText(task.started_at)],
