@@ -3,6 +3,7 @@
 import { agentMachine } from '../build/machines/agent/agent-machine.js';
 import { mergeQueueMachine } from '../build/machines/merge-queue/merge-queue-machine.js';
 import { pullRequestMachine } from '../build/machines/pull-request/pull-request-machine.js';
+import { sourceMachine } from '../build/machines/source/source-machine.js';
 import { supervisorMachine } from '../build/machines/supervisor/supervisor-machine.js';
 import { taskMachine } from '../build/machines/task/task-machine.js';
 import { workflowMachine } from '../build/machines/workflow/workflow-machine.js';
@@ -72,6 +73,7 @@ const charts = {
     isExit: () => false,
     main: ['publishing.pushing', 'publishing.pushed', 'open.forge.watching', 'merged'],
   },
+  source: { machine: sourceMachine, isExit: () => false, main: ['reading', 'over'] },
 };
 
 const drawn = {};
@@ -81,6 +83,6 @@ for (const [name, { machine, ...chart }] of Object.entries(charts))
 for (const [name, chart] of Object.entries(drawn))
   generate(`docs/images/${name}-machine.svg`, drawSvg(chart, `The states of the ${name} machine`));
 // A workflow is shown as its phases; what the page does not draw would be loaded by each visitor.
-const { workflow: _workflow, ...onPage } = drawn;
+const { workflow: _workflow, source: _source, ...onPage } = drawn;
 const packed = Object.entries(onPage).map(([name, chart]) => [name, packChart(chart)]);
 generate('web/charts/charts.json', `${JSON.stringify(Object.fromEntries(packed))}\n`);

@@ -3,6 +3,7 @@ import { agentMachine } from '../build/machines/agent/agent-machine.js';
 import { agentRestart } from '../build/machines/agent/restart.js';
 import { mergeQueueMachine } from '../build/machines/merge-queue/merge-queue-machine.js';
 import { pullRequestMachine } from '../build/machines/pull-request/pull-request-machine.js';
+import { sourceMachine } from '../build/machines/source/source-machine.js';
 import { supervisorMachine } from '../build/machines/supervisor/supervisor-machine.js';
 import { taskMachine } from '../build/machines/task/task-machine.js';
 import { workflowMachine } from '../build/machines/workflow/workflow-machine.js';
@@ -62,6 +63,7 @@ const restarts = {
   workflow: onHostedRestart,
   mergeQueue: onHostedRestart,
   pullRequest: onHostedRestart,
+  source: onHostedRestart,
 };
 
 const stateTable = (machine) =>
@@ -142,6 +144,11 @@ const text = [
     'Pull request',
     'One actor per task that is published: it ends when its pull request is merged, or nobody wants it.',
     pullRequestMachine,
+  ),
+  section(
+    'Source',
+    'One actor for each of `tracker.sources`: it keeps tasks in step with issues of a forge.',
+    sourceMachine,
   ),
 ].join('\n');
 

@@ -158,6 +158,17 @@ const frames = {
       value: 'the state of its chart',
     },
   ],
+  source: [
+    'a source of tasks made a transition; `task_id` is the id of the source',
+    {
+      repository: 'its repository; null: that of the forge',
+      labels: 'what its issues have',
+      seen: 'what the last look did: `issues, made, changed, ended`, its time and its place in the journal',
+      problem: 'why it cannot be read; null: it can',
+      machine: '`source`',
+      value: 'the state of its chart',
+    },
+  ],
   workflow: [
     'a workflow made a transition; `task_id` is the id of the workflow',
     {

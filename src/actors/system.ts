@@ -12,6 +12,8 @@ import { capsOf, type Settings, wallLimitMs } from './engine/attempts/settings.t
 import type { SystemPorts } from './engine/attempts/system-ports.ts';
 import { provideStateWork } from './engine/attempts/task-state-work.ts';
 import { createVerify, type WatchReports } from './engine/attempts/verify.ts';
+import type { ForgeOf } from './engine/importing/import-issues.ts';
+import { createSources, type Sources } from './engine/importing/sources.ts';
 import {
   createMergeQueue,
   type MergeQueue,
@@ -433,6 +435,7 @@ interface LivingParts {
   readonly tasks: TaskStart;
   readonly merges: MergeQueue;
   readonly pullRequests: PullRequests;
+  readonly sources: Sources;
   readonly radar: MergeRadar;
   readonly watch: ReturnType<typeof watchTracker>;
   readonly workflows: ReturnType<typeof hostWorkflows>;
@@ -442,7 +445,7 @@ interface LivingParts {
 const createLife = (
   ports: SystemPorts,
   parts: Parts,
-  { commands, invoked, merges, pullRequests, radar, tasks, watch, workflows }: LivingParts,
+  { commands, invoked, merges, pullRequests, radar, sources, tasks, watch, workflows }: LivingParts,
 ): Pick<System, 'start' | 'drain' | 'stop' | 'notLoaded'> => {
   const { log } = ports;
   const { journal, supervisor, attempts, lease, sharing, caps } = parts;
@@ -454,6 +457,7 @@ const createLife = (
     await tasks.takeUpMissing();
     await merges.restore();
     await pullRequests.restore();
+    await sources.restore();
     await workflows.restore();
   };
   const drop = (ids: readonly string[]): void =>
@@ -468,6 +472,7 @@ const createLife = (
       ...tasks.notLoaded(),
       ...merges.failing(),
       ...pullRequests.failing(),
+      ...sources.failing(),
       ...workflows.failing(),
     ],
     start: async () => {
@@ -483,12 +488,14 @@ const createLife = (
       });
       await merges.restore();
       await pullRequests.restore();
+      await sources.restore();
       await tasks.start();
       await workflows.restore();
       watch.start();
       stopMergeWatch = watchMerges(ports, parts);
       radar.start();
       pullRequests.start();
+      await sources.start();
     },
     drain: async (ms) => {
       supervisor.drain();
@@ -507,6 +514,7 @@ const createLife = (
       workflows.stop();
       merges.stop();
       pullRequests.stop();
+      sources.stop();
       commands.stop();
       parts.waits.stop();
       supervisor.stop();
@@ -578,6 +586,8 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     settings: () => settings().publishing,
   });
 
+  const forgeOf: ForgeOf =
+    ports.forgeOf ?? (async () => (await nowhere(AbortSignal.abort())).forge);
   const service: TaskService = createTaskService({
     tracker,
     store,
@@ -595,7 +605,8 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     merges,
     proof,
     publishing: pullRequests,
-    forgeOf: ports.forgeOf ?? (async () => (await nowhere(AbortSignal.abort())).forge),
+    forgeOf,
+    sources: () => sources.check(),
     tell: (taskId, text, requestId) => routed.service.tell(taskId, text, requestId),
     landing: () => settings().landing,
     projectRoot: () => settings().projectRoot,
@@ -603,8 +614,17 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
   });
   const workflows = hostWorkflows(ports, parts, { service, reports, settings });
   const routed = routeToServers(ports, parts, service, workflows.service);
+  const sources = createSources({
+    ...{ root, node, journal: written, store, tracker, now, log: ports.log, forgeOf },
+    import: service.import,
+    edit: service.edit,
+    status: service.status,
+    cancel: (taskId, reason) => routed.service.cancel(taskId, reason),
+    sources: () => settings().sources,
+    pauseMs: () => settings().publishing.pauseMs,
+  });
   const life = createLife(ports, parts, {
-    ...{ commands, invoked, merges, pullRequests, radar, tasks, watch, workflows },
+    ...{ commands, invoked, merges, pullRequests, radar, sources, tasks, watch, workflows },
   });
 
   return {
@@ -623,6 +643,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     reconfigure: (next) => {
       current = next;
       supervisor.send({ type: 'caps.changed', ...parts.caps() });
+      void sources.start();
       freeBudgets({ live: host.live, now }, parts.budgets).catch((error: unknown) =>
         given.log('could not let tasks go on that wait for a budget', { error }),
       );

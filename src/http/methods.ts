@@ -233,6 +233,7 @@ export const createMethods = (
     const { labels = [], milestone = null, dry_run = false } = given;
     return service.importIssues({ labels, milestone, dryRun: dry_run });
   },
+  sources: async () => service.sources(),
   pull_request: async (params) =>
     service.pullRequest(parseParams(taskParamsSchema, params).task_id),
   discard: async (params) => {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { sourceStatesSchema } from '../actors/engine/importing/source-states.ts';
 import { decidedSchema } from '../actors/journal/decision.ts';
 import { conflictsSchema, pullRequestSchema, taskViewSchema } from '../actors/journal/task-view.ts';
 import { workflowLineSchema, workflowViewSchema } from '../actors/workflows/workflow-view.ts';
@@ -327,6 +328,11 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
     'how the pull request of a task stands, and why it is not merged yet',
     taskParamsSchema,
     publishedSchema,
+  ),
+  sources: method(
+    'how the sources of the configuration stand, whose issues become tasks',
+    noParamsSchema,
+    sourceStatesSchema,
   ),
   discard: method(
     'the work of an attempt is not offered, merged or built on any more; its branch stays',

@@ -91,6 +91,7 @@ const settingsFor = (plan: Plan): Settings => {
     budgets: { runUsd: null, dayUsd: null, monthUsd: null },
     backend: 'builtin',
     merge: plan.mergesAtEnd ? 'squash' : 'none',
+    sources: [],
     publishing: {
       publish: 'never',
       draft: false,
@@ -102,7 +103,7 @@ const settingsFor = (plan: Plan): Settings => {
       authors: [],
       merge: 'never',
       method: 'squash',
-    link: null,
+      link: null,
     },
     landing: {
       style: 'squash',

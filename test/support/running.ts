@@ -157,6 +157,7 @@ export const bareSettings = (
   budgets: { runUsd: null, dayUsd: null, monthUsd: null },
   merge: 'none',
   landing: landingDefaults,
+  sources: [],
   publishing: {
     publish: 'never',
     draft: false,

@@ -25,6 +25,7 @@ export const eventTypes = [
   'workflow',
   'mergeQueue',
   'pullRequest',
+  'source',
   'network',
 ] as const;
 export type EventType = (typeof eventTypes)[number];

@@ -507,7 +507,7 @@ export interface UsageReads {
 export type EndedAt = Pick<SavedActor, 'id' | 'changedAt'>;
 
 /** Names a chart beside those of tasks, and the type of its entries. */
-export type HostedKind = 'workflow' | 'mergeQueue' | 'pullRequest';
+export type HostedKind = 'workflow' | 'mergeQueue' | 'pullRequest' | 'source';
 
 export interface ActorReads {
   actor(id: string): Answer<SavedActor | null>;

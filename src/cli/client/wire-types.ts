@@ -810,6 +810,26 @@ export interface Methods {
     readonly params: Methods['explain']['params'];
     readonly result: Methods['publish']['result'];
   };
+  /** how the sources of the configuration stand, whose issues become tasks */
+  readonly sources: {
+    readonly params: Readonly<Record<string, never>>;
+    readonly result: {
+      readonly sources: readonly {
+        /** absent: that of the forge */
+        readonly repository?: string | undefined;
+        /** what its issues have */
+        readonly labels: readonly string[];
+        /** reading, parked (a limit), refused (a person mends it), away, or not followed */
+        readonly state: string;
+        /** open issues when it did something last */
+        readonly issues?: number | undefined;
+        /** when that was */
+        readonly seen_at?: string | undefined;
+        /** why it cannot be read */
+        readonly problem?: string | undefined;
+      }[];
+    };
+  };
   /** the work of an attempt is not offered, merged or built on any more; its branch stays */
   readonly discard: {
     readonly params: {

@@ -204,6 +204,9 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
       sign: merge.sign,
       regenerate: merge.regenerate,
     },
+    sources: loaded.config.tracker.sources.map(({ repository = null, labels, write_back }) => ({
+      ...{ repository, labels, writeBack: write_back },
+    })),
     publishing: {
       publish: forge.publish,
       draft: forge.draft,

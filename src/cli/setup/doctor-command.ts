@@ -46,6 +46,7 @@ import { interruptedChecks } from './interrupted-checks.ts';
 import { mcpChecks } from './mcp-checks.ts';
 import { mergeCheck } from './merge-check.ts';
 import { differencesFrom } from './server-differences.ts';
+import { sourceChecks } from './source-checks.ts';
 
 const onPath = (program: string, env: NodeJS.ProcessEnv): boolean =>
   (env['PATH'] ?? '')
@@ -251,6 +252,9 @@ const checkServer = async (
       : []),
     ...(await differenceChecks(context, loaded, address)),
     ...(await tryCheck('quarantine', () => interruptedChecks(address))),
+    ...(loaded.config.tracker.sources.length === 0
+      ? []
+      : await tryCheck('source', () => sourceChecks(address))),
   ];
 };
 

@@ -13,7 +13,7 @@ const replayedSchema = z.looseObject({
       seq: z.number(),
       at: z.string(),
       attempt: z.number(),
-      machine: z.enum(['task', 'agent', 'workflow', 'mergeQueue', 'pullRequest']),
+      machine: z.enum(['task', 'agent', 'workflow', 'mergeQueue', 'pullRequest', 'source']),
       event: z.string(),
       state: z.unknown(),
       same: z.boolean(),

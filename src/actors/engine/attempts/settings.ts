@@ -70,6 +70,14 @@ export interface AskedPlace {
   readonly remedy: string;
 }
 
+/** One of `tracker.sources`. */
+export interface SourceSettings {
+  /** `owner/name`; null: that of the project's forge. */
+  readonly repository: string | null;
+  readonly labels: readonly string[];
+  readonly writeBack: 'comment' | 'none';
+}
+
 /** `forge` of the configuration. */
 export interface PublishSettings {
   readonly publish: 'never' | 'when_complete';
@@ -122,6 +130,7 @@ export interface Settings {
   readonly merge: MergeMode;
   readonly landing: MergeSettings;
   readonly publishing: PublishSettings;
+  readonly sources: readonly SourceSettings[];
   /** Null: new worktrees need none. */
   readonly setup: SetupSettings | null;
   /** Longest silence of an assistant (ms). */

@@ -46,7 +46,7 @@ const plain = (text: string): string =>
   );
 
 /** As the tracker takes it: a space is no part of a label there. */
-const labelOf = (name: string): string =>
+export const labelOf = (name: string): string =>
   name
     .trim()
     .replace(/[^A-Za-z0-9:_./-]+/g, '-')

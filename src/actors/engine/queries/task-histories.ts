@@ -1,5 +1,6 @@
 import { mergeQueueMachine } from '../../../machines/merge-queue/merge-queue-machine.ts';
 import { pullRequestMachine } from '../../../machines/pull-request/pull-request-machine.ts';
+import { sourceMachine } from '../../../machines/source/source-machine.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import { workflowMachine } from '../../../machines/workflow/workflow-machine.ts';
 import { frameJson } from '../../journal/event-types.ts';
@@ -66,8 +67,9 @@ const hostedMachines = {
   workflow: workflowMachine,
   mergeQueue: mergeQueueMachine,
   pullRequest: pullRequestMachine,
+  source: sourceMachine,
 } as const;
-const hostedKinds = ['workflow', 'mergeQueue', 'pullRequest'] as const;
+const hostedKinds = ['workflow', 'mergeQueue', 'pullRequest', 'source'] as const;
 
 /** Null when no chart beside those of tasks has this id. */
 const replayHosted = async (

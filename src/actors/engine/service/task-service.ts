@@ -14,6 +14,7 @@ import type { StatusWrites, TrackerInfo, TrackerReads, TrackerWrites } from '../
 import type { Changes, DiffPart, Workspace } from '../../workspace/port.ts';
 import type { MergeSettings } from '../attempts/settings.ts';
 import { createIssueImport, type ForgeOf, type IssueImport } from '../importing/import-issues.ts';
+import type { SourceStates } from '../importing/source-states.ts';
 import type { MergeQueue } from '../merging/merge-queue.ts';
 import type { TrainProof } from '../merging/prove-train.ts';
 import { createMergeRequests, type MergeRequests } from '../merging/request-merges.ts';
@@ -148,6 +149,8 @@ export interface TaskService
   plan(request: RunGraphRequest): Promise<PlannedRun>;
   /** The guards with values and inputs, and the allowed events. @throws task_not_found */
   explain(taskId: string): Promise<Explanation>;
+  /** How the sources of the configuration stand. */
+  sources(): Promise<SourceStates>;
   close(taskId: string, reason: string | null): Promise<TaskView>;
   reopen(taskId: string, reason: string | null): Promise<TaskView>;
   /**
@@ -182,6 +185,7 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
   readonly merges: Pick<MergeQueue, 'merge' | 'plan' | 'giveUp' | 'isIn' | 'withdraw'>;
   readonly publishing: Publishing;
   readonly forgeOf: ForgeOf;
+  readonly sources: () => Promise<SourceStates>;
   /** To the server that has the task. */
   readonly tell: (taskId: string, text: string, requestId: string) => Promise<void>;
   readonly landing: () => MergeSettings;
@@ -290,6 +294,7 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
       pendingCount: async () => store.pendingCount(),
     }),
     ...createIssueImport(ports.forgeOf, queries.import),
+    sources: ports.sources,
     publish: ports.publishing.publish,
     pullRequest: ports.publishing.pullRequest,
     explain: createExplain(ports, queries),

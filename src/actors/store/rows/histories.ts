@@ -52,7 +52,7 @@ const isOld = `(select at from journal where task_id = ?1 order by seq desc limi
   and not exists (select 1 from actors where (id = ?1 or ${agents}) and (pending = 1 or changed_at >= ?2))
   and not exists (select 1 from actors where id = ?1 and json(snapshot) ->> 'value' not in ${overInSql})
   and not exists (select 1 from tasks where id = ?1 and status not in ${overInSql})
-  and not exists (select 1 from actors where id in ('workflow:' || ?1, 'mergeQueue:' || ?1, 'pullRequest:' || ?1) and (pending = 1 or changed_at >= ?2))`;
+  and not exists (select 1 from actors where id in ('workflow:' || ?1, 'mergeQueue:' || ?1, 'pullRequest:' || ?1, 'source:' || ?1) and (pending = 1 or changed_at >= ?2))`;
 
 const prepareHistories = (db: Database) => ({
   page: db.prepare(
@@ -67,7 +67,7 @@ const prepareHistories = (db: Database) => ({
       removed_seq = (select max(seq) from journal where task_id = ?1), removing = 1
     where task_id = ?1 and ${isOld}`),
   dropAgents:
-    db.prepare(`delete from actors where id in ('mergeQueue:' || ?1, 'pullRequest:' || ?1) or (${agents}
+    db.prepare(`delete from actors where id in ('mergeQueue:' || ?1, 'pullRequest:' || ?1, 'source:' || ?1) or (${agents}
     and id <> (select id || '#' || (json(snapshot) -> 'context' ->> 'attempt') from actors where id = ?1))`),
   // `folder` says where work is that nobody has pruned yet.
   dropSteps: db.prepare("delete from steps where task_id = ? and key <> 'folder'"),

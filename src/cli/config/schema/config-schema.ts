@@ -18,7 +18,7 @@ import {
   price,
   storeUrl,
 } from './config-values.ts';
-import { forgeSection } from './forge-schema.ts';
+import { forgeSection, trackerSources } from './forge-schema.ts';
 import { mcpServers } from './mcp-schema.ts';
 import { notifySection } from './notify-schema.ts';
 import { providers, providerUrl } from './provider-schema.ts';
@@ -317,6 +317,7 @@ export const configSections = z.strictObject({
         .describe(
           'of servers that share a store, the one that keeps .beads/issues.jsonl (`agent nodes` names them); unset: the first',
         ),
+      sources: trackerSources,
       bd_path: absolutePath.optional().describe('path of bd; unset: found on PATH'),
     })
     .prefault({}),

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { httpUrl } from './config-values.ts';
 
+const ownerAndName = z.string().regex(/^[\w.-]+\/[\w.-]+$/, 'expected owner/name');
+
 /** The forge, and when work is published there. */
 export const forgeSection = z
   .strictObject({
@@ -8,9 +10,7 @@ export const forgeSection = z
     api_url: httpUrl
       .default('https://api.github.com')
       .describe('its API; of GitHub Enterprise https://<host>/api/v3'),
-    repository: z
-      .string()
-      .regex(/^[\w.-]+\/[\w.-]+$/, 'expected owner/name')
+    repository: ownerAndName
       .optional()
       .describe('owner/name; unset: as the address of the remote says'),
     remote: z
@@ -90,3 +90,36 @@ export const forgeSection = z
       .describe('after so long a head without checks has none'),
   })
   .prefault({});
+
+/** Issues that the server keeps tasks in step with. */
+export const trackerSources = z
+  .array(
+    z.strictObject({
+      type: z.enum(['github']).default('github').describe('the kind of forge'),
+      repository: ownerAndName
+        .optional()
+        .describe('owner/name, at forge.api_url; unset: the repository of the forge'),
+      labels: z
+        .array(
+          z
+            .string()
+            .min(1)
+            .max(100)
+            .regex(/^[^,]+$/, 'must not have a comma'),
+        )
+        .max(20)
+        .default([])
+        .describe('an issue has all of them; none: every open issue'),
+      write_back: z
+        .enum(['comment', 'none'])
+        .default('none')
+        .describe(
+          'comment: one comment below the issue says what became of it, and is edited; none: nothing',
+        ),
+    }),
+  )
+  .max(20)
+  .default([])
+  .describe(
+    'where tasks come from: open issues of a forge become tasks, and the server keeps them in step',
+  );
