@@ -114,6 +114,10 @@ test('real requests and answers of every method match the description', {
   // It has no remote, which is told.
   await call('publish', { task_id });
   await call('pull_request', { task_id });
+  await call('import_issues', { labels: ['agent'], dry_run: true });
+  await call('sources');
+  const item = { name: 'line 1', title: 'Plan', description: 'Plan' };
+  await call('import', { items: [{ ref: 'plan:1', depends_on: [task_id], ...item }] });
   await call('merge', { task_id, squash: true });
   await call('status', { task_id });
   await call('merge_many', { task_ids: [task_id] });

@@ -41,9 +41,8 @@ const formatOf = (file: string, text: string): Format => {
   if (named !== undefined) return named;
   if (/^\s*\[\s*[{\]]/.test(text.slice(0, 10_000))) return 'json';
   const [first = ''] = text.slice(0, 10_000).split('\n', 1);
-  return /^"?[a-z_ ]+"?(?:,"?[a-z_ ]+"?)*\s*$/i.test(first) && /\btitle\b/i.test(first)
-    ? 'csv'
-    : 'checklist';
+  const names = first.split(',').map((name) => name.replaceAll('"', '').trim().toLowerCase());
+  return names.includes('title') ? 'csv' : 'checklist';
 };
 
 const read = async (format: Format, text: string): Promise<ReadPlan> => {
