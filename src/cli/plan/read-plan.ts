@@ -72,7 +72,7 @@ export const readPlan = async (file: string): Promise<Plan> => {
     const more = problems.length - lines.length;
     throw new UsageError(
       [
-        `nothing was made, since ${plural(problems.length, 'line is', 'lines are')} wrong:`,
+        `nothing was made; the file has ${plural(problems.length, 'problem')}:`,
         ...lines,
         ...(more > 0 ? [`  and ${more} more`] : []),
       ].join('\n'),

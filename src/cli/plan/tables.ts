@@ -60,14 +60,15 @@ export const readCsv = async (text: string): Promise<ReadPlan> => {
       });
     const cell = (name: Column): string => record[header.indexOf(name)]?.trim() ?? '';
     const priority = cell('priority');
-    if (priority !== '' && !/^[0-4]$/.test(priority))
+    const isNumber = /^[0-4]$/.test(priority);
+    if (priority !== '' && !isNumber)
       problems.push({
         line,
         problem: `priority ${JSON.stringify(priority)} is no number from 0 to 4`,
       });
     return {
       ...{ line, path: [], title: titleOf(cell('title')), description: cell('description') },
-      priority: priority === '' ? undefined : Number(priority),
+      priority: isNumber ? Number(priority) : undefined,
       labels: parts(cell('labels'), /[,;]/),
       role: cell('role') || undefined,
       dependsOn: parts(cell('depends_on'), /;/),

@@ -40,13 +40,13 @@ import { assistantNetworkText, networkNotes } from '../server/notes.ts';
 import { faultsOf } from '../server/server-status.ts';
 import { surroundingsOf } from '../server/surroundings.ts';
 import { version } from '../version.ts';
+import { sourceChecks } from '../work/source-checks.ts';
 import { backendChecks, type Check } from './backend-checks.ts';
 import { cacheChecks } from './cache-check.ts';
 import { interruptedChecks } from './interrupted-checks.ts';
 import { mcpChecks } from './mcp-checks.ts';
 import { mergeCheck } from './merge-check.ts';
 import { differencesFrom } from './server-differences.ts';
-import { sourceChecks } from './source-checks.ts';
 
 const onPath = (program: string, env: NodeJS.ProcessEnv): boolean =>
   (env['PATH'] ?? '')

@@ -172,7 +172,7 @@ export const importPlan = async (
   const { name, tasks, done } = await readPlan(file);
   const client: Client = await context.connection.files();
   if (done > 0 && !context.json)
-    context.io.err(`note: ${plural(done, 'checked item')} left out: they are done`);
+    context.io.err(`note: ${plural(done, 'checked item')} left out, as done`);
   return importWith(context, yes, async (dryRun) => {
     const items = tasks.map((task) => ({ ...task, labels: [...task.labels] }));
     const planned = await client.call('import', {

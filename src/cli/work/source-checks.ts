@@ -2,7 +2,7 @@ import { plural } from '../../machines/plural.ts';
 import { createHttpClient } from '../client/http-client.ts';
 import type { Address } from '../client/http-request.ts';
 import { oneLine } from '../output/safe-text.ts';
-import type { Check } from './backend-checks.ts';
+import type { Check } from '../setup/backend-checks.ts';
 
 /** How the issues that become tasks are followed, by source. */
 export const sourceChecks = async (address: Address): Promise<readonly Check[]> => {
