@@ -1488,6 +1488,21 @@ export interface FrameData {
       /** the state of its chart */
       readonly value?: unknown | undefined;
     };
+  /** a source of tasks made a transition; `task_id` is the id of the source */
+  readonly source: {
+      /** its repository; null: that of the forge */
+      readonly repository?: string | null | undefined;
+      /** what its issues have */
+      readonly labels?: readonly string[] | undefined;
+      /** what the last look did: `issues, made, changed, ended`, its time and its place in the journal */
+      readonly seen?: Readonly<Record<string, unknown>> | null | undefined;
+      /** why it cannot be read; null: it can */
+      readonly problem?: Readonly<Record<string, unknown>> | null | undefined;
+      /** `source` */
+      readonly machine?: 'source' | undefined;
+      /** the state of its chart */
+      readonly value?: unknown | undefined;
+    };
   /** something in the sandbox asked the proxy for a host, for the first time in the attempt */
   readonly network: {
       /** the host */

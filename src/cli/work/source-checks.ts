@@ -1,6 +1,6 @@
 import { plural } from '../../machines/plural.ts';
 import { createHttpClient } from '../client/http-client.ts';
-import type { Address } from '../client/http-request.ts';
+import type { Address } from '../client/transport.ts';
 import { oneLine } from '../output/safe-text.ts';
 import type { Check } from '../setup/backend-checks.ts';
 

@@ -36,6 +36,8 @@ export const openBare = (project: string) => {
     mergeTree,
     /** A file of a commit. */
     show: (commit: string, file: string): string => git('show', `${commit}:${file}`).concat('\n'),
+    has: (commit: string, file: string): boolean =>
+      tryGit('cat-file', '-e', `${commit}:${file}`) !== null,
     /** Moves a branch to a commit with the tree. */
     land: (branch: string, tree: string, parents: readonly string[], message: string): string => {
       const named = parents.flatMap((parent) => ['-p', parent]);
