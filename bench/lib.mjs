@@ -130,6 +130,12 @@ export const openSystem = async (
         ...{ style: 'squash', verify: [], timeoutMs: 120_000, maxBatch: 5, maxRounds: 2 },
         ...{ onConflict: 'ask', onRed: 'ask', radar: 'off', regenerate: {}, sign: false },
       },
+      sources: [],
+      publishing: {
+        ...{ publish: 'never', draft: false, pauseMs: [10_000, 300_000], checksWaitMs: 120_000 },
+        ...{ onChecks: 'fix', onComments: 'fix', maxRounds: 3, authors: [], merge: 'never' },
+        ...{ method: 'squash', link: null },
+      },
       setup: null,
       idleMs: 1_800_000,
       answerMs: 60_000,
@@ -143,7 +149,7 @@ export const openSystem = async (
       maxTokens: 100,
       contextWindow: null,
       defaultModel: 'scripted',
-      placeOf: (model) => ({ model, baseUrl: null, variable: 'OPENAI_API_KEY' }),
+      placeOf: (model) => ({ model, baseUrl: null, missing: 'OPENAI_API_KEY', remedy: '' }),
       ...options,
     },
     {

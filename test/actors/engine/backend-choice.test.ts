@@ -95,14 +95,12 @@ test('a key of codex counts as a login, of which codex does not speak', async ()
   });
 });
 
-test('without a key and a login a run is refused, with every way there is', async () => {
+test('without a key and a login a run is refused, with what to do', async () => {
   const { run } = await begin({ model: null, assistants: withLogin('') });
 
   await expect(run()).rejects.toMatchObject({
     code: 'credential_missing',
-    message: expect.stringMatching(
-      /^OPENAI_API_KEY is not set: .*codex login.*claude auth login.*'scripted'/,
-    ),
+    message: 'OPENAI_API_KEY is not set: set it',
   });
 });
 
