@@ -238,6 +238,7 @@ export const assemble = async (
     variables: { ...env, ...parts.credentials },
     workspace,
     now,
+    redact,
   });
   const system = createSystem(current.resolved.settings, {
     tracker,

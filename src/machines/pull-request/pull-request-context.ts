@@ -194,6 +194,10 @@ export const isOutdated = (context: PullRequestContext): boolean => {
 export const hasOtherBase = ({ seen }: PullRequestContext): boolean =>
   isAtRest(seen) && seen.base === 'other';
 
+/** The forge was asked to merge this head when its rules allow. */
+const isQueued = ({ tried, seen }: PullRequestContext): boolean =>
+  seen?.rules.merge === 'queue' && tried?.startsWith(seen.headSha) === true;
+
 /** All that people and checks said allows its merge by the server. */
 export const mayMerge = (context: PullRequestContext): boolean => {
   const { seen } = context;
@@ -205,7 +209,7 @@ export const mayMerge = (context: PullRequestContext): boolean => {
     seen.review === 'changes'
   )
     return false;
-  if (ownHead(context) === null || seen.said.length > 0) return false;
+  if (ownHead(context) === null || seen.said.length > 0 || isQueued(context)) return false;
   if (seen.rules.merge === 'queue') return seen.checks !== 'red' && seen.mergeable === 'yes';
   return (seen.checks === 'green' || seen.checks === 'none') && seen.mergeable === 'yes';
 };

@@ -94,6 +94,12 @@ const pullRequestSetup = setup({
         ? {}
         : { published: output.done, attempt: output.done.attempt, seen: null, problem: null },
     ),
+    /** A forge may show the head of before a push for a while: it is looked at again after a pause. */
+    keepTakenIn: assign(({ context }, { output }: { output: Asked<Published> }) =>
+      'problem' in output || output.done.headSha === context.published?.headSha
+        ? {}
+        : { published: output.done, seen: null },
+    ),
     keepAnswered: assign((_, { output }: { output: Asked<readonly Taken[]> }) =>
       'problem' in output ? {} : { taken: output.done },
     ),
@@ -326,7 +332,10 @@ export const pullRequestMachine = pullRequestSetup.createMachine({
                 onDone: [
                   { guard: needsPerson, target: 'watching', actions: keepProblem },
                   { guard: isProblem, ...again('takingIn'), actions: keepProblem },
-                  { target: 'watching', actions: keepPublished },
+                  {
+                    target: 'watching',
+                    actions: { type: 'keepTakenIn', params: outputOf<Asked<Published>> },
+                  },
                 ],
                 onError: onError('takingIn'),
               },

@@ -1,6 +1,7 @@
 import { Webhooks } from '@octokit/webhooks';
 import { expect, test, vi } from 'vitest';
 import { openForgeProject } from '../../support/forge/project.ts';
+import { token } from '../../support/forge/state.ts';
 
 const scripts = ['Add a page', 'Add a door'].map((title) => ({
   title,
@@ -143,6 +144,23 @@ test('the next attempt goes to the same pull request; discarded work closes it',
 
   // It is told while the forge is asked.
   await vi.waitFor(() => expect(github.state.pulls).toMatchObject([{ state: 'closed' }]));
+});
+
+test('a secret that an agent repeats is not in the text of a pull request', async () => {
+  const summary = `The token is ${token}.`;
+  const { agent, github, complete } = await openForgeProject([
+    {
+      turns: [
+        { calls: [{ tool: 'write', arguments: { path: 'page.txt', content: 'x\n' } }] },
+        { calls: [{ tool: 'finish', arguments: { status: 'done', summary } }] },
+      ],
+    },
+  ]);
+
+  await agent('publish', await complete('Add a page'));
+
+  expect(github.state.pulls[0]?.body).toContain('The token is ');
+  expect(github.state.pulls[0]?.body).not.toContain(token);
 });
 
 test.each([

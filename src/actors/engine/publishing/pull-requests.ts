@@ -127,7 +127,9 @@ const providePullRequestActors = (
       takeIn: untilNews(async (context, signal) => {
         const { published } = context;
         if (published === null) throw new Error('it is published before it is looked at');
-        return { ...published, ...(await takeIn(context, published.attempt, signal)) };
+        const taken = await takeIn(context, published.attempt, signal);
+        // Its checks begin anew.
+        return { ...published, ...taken, at: ports.now() };
       }),
       rerun: untilNews(createRerun(ports)),
       mend: untilNews(createMend(feedback)),

@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { fromPromise } from 'xstate';
+import { isServiceError } from '../../../machines/errors.ts';
 import { messageOf } from '../../../machines/message-of.ts';
 import type {
   Asked,
@@ -22,9 +23,14 @@ export class PullRequestError extends Error {
 export const forPerson = (message: string, fault: ForgeFault = 'refused') =>
   new PullRequestError({ needs: 'person', fault, message, retryAt: null });
 
+/** Refusals of this server that are over by themselves. */
+const passing: ReadonlySet<string> = new Set(['internal', 'tracker_unavailable', 'queue_full']);
+
 /** Says who can mend it. */
 const problemIn = (error: unknown): PullRequestProblem => {
   if (error instanceof PullRequestError) return error.problem;
+  if (isServiceError(error) && !passing.has(error.code))
+    return { needs: 'person', fault: 'refused', message: error.message, retryAt: null };
   if (!(error instanceof ForgeError))
     return { needs: 'forge', message: messageOf(error), retryAt: null };
   const { fault, message, retryAt } = error;
