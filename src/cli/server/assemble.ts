@@ -238,7 +238,6 @@ export const assemble = async (
     variables: { ...env, ...parts.credentials },
     workspace,
     now,
-    redact,
   });
   const system = createSystem(current.resolved.settings, {
     tracker,

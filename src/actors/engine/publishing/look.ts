@@ -40,6 +40,8 @@ interface Known {
   readonly redSince: number | null;
   /** As of `StackedOn`. */
   readonly stack: string | null;
+  /** The tasks that its task depends on. */
+  readonly after: readonly string[];
 }
 export type KnownPullRequests = Map<TaskId, Known>;
 
@@ -105,7 +107,8 @@ const readComments = async (
   signal: AbortSignal,
 ): Promise<Pick<Known, 'comments' | 'readAt'>> => {
   const isKnown = before !== null && before.found.updatedAt === found.updatedAt;
-  if (isKnown && now - before.readAt < commentsForMs) return before;
+  if (isKnown && now - before.readAt < commentsForMs)
+    return { comments: before.comments, readAt: before.readAt };
   return { comments: await forge.comments(found.number, signal), readAt: now };
 };
 
@@ -154,7 +157,7 @@ export const createWatch = (ports: LookPorts, pulse: Pulse, known: KnownPullRequ
     const ofHead = before?.found.headSha === headSha ? before : null;
     const redSince = isRed ? (ofHead?.redSince ?? now()) : null;
     const stack = view === null || !isOpen ? null : await stackedOn(view);
-    return { found, ...read, redSince, stack };
+    return { found, ...read, redSince, stack, after: view?.dependencies ?? [] };
   };
 
   const look = async (
@@ -167,8 +170,10 @@ export const createWatch = (ports: LookPorts, pulse: Pulse, known: KnownPullRequ
     const view = await findTask(status, taskId);
     const task = standOf(view, published);
     const last = known.get(taskId);
-    if (news !== 'moved' && context.seen !== null && last !== undefined)
-      return toSeen(ports, { context, published }, last, task);
+    if (news !== 'moved' && context.seen !== null && last !== undefined) {
+      const stack = view === null ? null : await stackedOn(view);
+      return toSeen(ports, { context, published }, { ...last, stack }, task);
+    }
     try {
       const read = await readForge(context, published, view, signal);
       if (read !== null) {

@@ -196,6 +196,10 @@ export const createPullRequests = (ports: PullRequestPorts): PullRequests => {
       pull_request: viewOfPullRequest(snapshot.value, snapshot.context),
     }),
     open: () => store.openHosted('pullRequest'),
+    // What is stacked on it may go to another base now.
+    published: ({ context }: PullRequestSnapshot) => {
+      for (const [id, { after }] of known) if (after.includes(context.taskId)) pulse.nudge(id);
+    },
     ended: async ({ context }: PullRequestSnapshot) => void known.delete(context.taskId),
   } as const;
   const host = createHost<PullRequestSnapshot, PullRequestEvent, PullRequestInput>(ports, chart);

@@ -65,19 +65,7 @@ export interface ForgePlacePorts {
   readonly variables: Variables;
   readonly workspace: Pick<Workspace, 'addressOf'>;
   readonly now: () => number;
-  readonly redact: (text: string) => string;
 }
-
-/** What an agent wrote may name a secret, and everybody reads it there. */
-const withoutSecrets = (forge: Forge, redact: (text: string) => string): Forge => ({
-  ...forge,
-  publish: ({ title, body, ...wanted }, signal) =>
-    forge.publish({ ...wanted, title: redact(title), body: redact(body) }, signal),
-  reply: (number, { text, ...reply }, signal) =>
-    forge.reply(number, { ...reply, text: redact(text) }, signal),
-  note: (number, { text, ...note }, signal) =>
-    forge.note(number, { ...note, text: redact(text) }, signal),
-});
 
 interface ForgePlaces {
   readonly place: FindForge;
@@ -91,7 +79,6 @@ export const createForgePlaces = ({
   variables,
   workspace,
   now,
-  redact,
 }: ForgePlacePorts): ForgePlaces => {
   /** By repository and API; each keeps what did not change since. */
   const known = new Map<string, Forge>();
@@ -113,8 +100,7 @@ export const createForgePlaces = ({
       );
     const of = `${apiUrl} ${repository}`;
     const { createGitHub } = await import('../../../actors/forge/github.ts');
-    const forge =
-      known.get(of) ?? withoutSecrets(createGitHub({ apiUrl, repository, token, now }), redact);
+    const forge = known.get(of) ?? createGitHub({ apiUrl, repository, token, now });
     known.set(of, forge);
     return forge;
   };
