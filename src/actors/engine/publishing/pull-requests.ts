@@ -264,7 +264,7 @@ export const createPullRequests = (ports: PullRequestPorts): PullRequests => {
     start: () => {
       ports.journal.onOwnCommit((entries) => {
         for (const { type, taskId } of entries)
-          if (endsWish.has(type)) pulse.nudge(taskId as TaskId);
+          if (endsWish.has(type) && known.has(taskId as TaskId)) pulse.nudge(taskId as TaskId);
       });
       publishWished({
         ...ports,

@@ -29,7 +29,7 @@ export interface Pulse {
   hurry(): void;
   /** Something moved at the forge: it is asked now, at most once a second. */
   wake(): void;
-  /** A task has a new entry. */
+  /** A task of a pull request that is followed has a new entry; it is told to who waits, now or next. */
   nudge(taskId: TaskId): void;
 }
 
@@ -75,6 +75,8 @@ export const createPulse = ({ forge: find, pauseMs, now }: PulsePorts): Pulse =>
   /** As they were at the last pulse. */
   const newest = new Map<number, string>();
   const followed = new Map<number, true>();
+  /** Tasks with a new entry for which nobody waited. */
+  const nudged = new Set<TaskId>();
   const budget = createRequestBudget(budgetOfHour, now);
   const counted = new WeakMap<object, number>();
   let pause = pauseMs()[0];
@@ -201,6 +203,7 @@ export const createPulse = ({ forge: find, pauseMs, now }: PulsePorts): Pulse =>
           if (waiters.size === 0) asking?.abort();
         };
         if (signal.aborted) return reject(signal.reason);
+        if (nudged.delete(wanted.taskId)) return resolve('task');
         signal.addEventListener('abort', abort, { once: true });
         waiters.add(waiter);
         const isNew = !followed.has(wanted.number);
@@ -215,7 +218,9 @@ export const createPulse = ({ forge: find, pauseMs, now }: PulsePorts): Pulse =>
       soonAt(Math.max(now(), askedAt + wakesApartMs));
     },
     nudge: (taskId) => {
-      for (const waiter of waiters) if (waiter.taskId === taskId) waiter.end('task');
+      const waiting = [...waiters].filter((waiter) => waiter.taskId === taskId);
+      for (const waiter of waiting) waiter.end('task');
+      if (waiting.length === 0) nudged.add(taskId);
     },
   };
 };
