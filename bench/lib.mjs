@@ -13,8 +13,10 @@ import { openDatabase } from '../build/actors/store/database.js';
 import { createPushConfigs } from '../build/actors/store/rows/push-configs.js';
 import { createSystem } from '../build/actors/system.js';
 import { createEmbeddedTracker } from '../build/actors/tracker/embedded/embedded.js';
-import { chooseWorkspace } from '../build/actors/workspace/worktrees/select-workspace.js';
-import { createSharedWorkspace } from '../build/actors/workspace/worktrees/shared.js';
+import {
+  chooseWorkspace,
+  createSharedWorkspace,
+} from '../build/actors/workspace/worktrees/select-workspace.js';
 import { readPage } from '../build/cli/page/read-page.js';
 import { shippedRoles } from '../build/cli/roles/shipped-roles.js';
 import { buildServer } from '../build/http/server.js';

@@ -19,8 +19,8 @@ import {
   type MergeQueue,
   type MergeQueuePorts,
 } from './engine/merging/merge-queue.ts';
-import { createPassedTrees } from './engine/merging/passed-trees.ts';
-import { createTrainProof } from './engine/merging/prove-train.ts';
+import { createPassedTrees, createTrainProof } from './engine/merging/prove-train.ts';
+
 import { createMergeRadar, type MergeRadar } from './engine/merging/radar.ts';
 import { sendsBack, withRework } from './engine/merging/rework.ts';
 import {
@@ -34,23 +34,28 @@ import { createKeptReports, type KeptReports } from './engine/servers/kept-repor
 import { createLeaseKeeper } from './engine/servers/lease.ts';
 import { createTaskOwners } from './engine/servers/task-owner.ts';
 import { watchTakes } from './engine/servers/watch-takes.ts';
-import { createExecuteChecks } from './engine/service/execute-checks.ts';
+import { createExecuteChecks } from './engine/service/execute-task.ts';
 import { createRoutedService } from './engine/service/routed-service.ts';
 import { createTaskService, type TaskService } from './engine/service/task-service.ts';
 import { createActorRoot } from './engine/slots/actor-system.ts';
-import { endQueuePauses, slotUseOf } from './engine/slots/queue-pauses.ts';
 import { createSlotSharing } from './engine/slots/share-slots.ts';
-import { createSupervision, type Supervision } from './engine/slots/supervision.ts';
-import { createDependencyWaits } from './engine/tasks/dependency-waits.ts';
+import {
+  createSupervision,
+  endQueuePauses,
+  type Supervision,
+  slotUseOf,
+} from './engine/slots/supervision.ts';
+
+import { createDependencyWaits, tellDependents } from './engine/tasks/dependency-waits.ts';
 import { inspectCommitted } from './engine/tasks/inspect-committed.ts';
 import { patientReads } from './engine/tasks/patient-reads.ts';
 import { createTaskStart, type TaskStart } from './engine/tasks/start-tasks.ts';
 import { createTaskCommands } from './engine/tasks/task-commands.ts';
 import { createTaskHost } from './engine/tasks/task-host.ts';
-import { tellDependents } from './engine/tasks/tell-dependents.ts';
+
 import { createTrackerWatch } from './engine/tasks/watch-tracker.ts';
+import { mergeData, mergeEntry } from './journal/event-types.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
-import { mergeData, mergeEntry } from './journal/merge-entry.ts';
 import { createNodeId } from './journal/node-id.ts';
 import { savedSnapshot } from './journal/snapshots.ts';
 import { createProcessDurations, timed } from './metrics/process-durations.ts';
@@ -68,7 +73,7 @@ import { reportPathsOf } from './workflows/report-paths.ts';
 import { createRoutedWorkflows } from './workflows/route-workflows.ts';
 import { createWorkflowHost, type WorkflowService } from './workflows/workflow-host.ts';
 
-export interface ServerOfStore extends StoreNode, Omit<NodeLoad, 'node'> {
+interface ServerOfStore extends StoreNode, Omit<NodeLoad, 'node'> {
   readonly isThis: boolean;
 }
 

@@ -3,9 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { errorBody, requestErrors } from './error-table.ts';
-import { safeEqual } from './gate.ts';
+import { createThrottle, safeEqual, windowMs } from './gate.ts';
 import type { OnRequest } from './rpc-routes.ts';
-import { createThrottle, windowMs } from './throttle.ts';
 
 export interface ForgeWebhookOptions {
   /** Null: the route is off. */

@@ -4,7 +4,36 @@ import type { Answer } from '../actors/store/port.ts';
 import { afterAnswer } from '../actors/store/rows/rows.ts';
 import { errorBody, requestErrors } from './error-table.ts';
 import type { PageSessions } from './page-sessions.ts';
-import { createThrottle, type Throttle, windowMs } from './throttle.ts';
+
+/** Counts the failures of each caller within a minute. */
+interface Throttle {
+  /** `over`: the caller has more than allowed; `first`: for the first time. */
+  failed(caller: string): { readonly over: boolean; readonly first: boolean };
+}
+
+export const windowMs = 60_000;
+const failuresAtMost = 20;
+/** Above this many callers all counts restart, so memory stays bounded. */
+const callersAtMost = 1_000;
+
+export const createThrottle = (now: () => number): Throttle => {
+  const callers = new Map<string, { since: number; failures: number }>();
+  return {
+    failed: (caller) => {
+      const known = callers.get(caller);
+      const fresh = known === undefined || now() - known.since >= windowMs;
+      if (fresh && callers.size >= callersAtMost) callers.clear();
+      const entry = fresh
+        ? { since: now(), failures: 1 }
+        : { ...known, failures: known.failures + 1 };
+      callers.set(caller, entry);
+      return {
+        over: entry.failures > failuresAtMost,
+        first: entry.failures === failuresAtMost + 1,
+      };
+    },
+  };
+};
 
 export interface GateOptions {
   /** The accepted `host:port` forms, lower case; read for every request. */
@@ -19,7 +48,7 @@ export interface GateOptions {
 }
 
 /** Routes that answer without a token, as `METHOD url`. */
-export const openRoutes: ReadonlySet<string> = new Set([
+const openRoutes: ReadonlySet<string> = new Set([
   'GET /health',
   'GET /health/ready',
   'GET /',

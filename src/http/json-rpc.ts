@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify';
 import { createJSONRPCErrorResponse, JSONRPCServer } from 'json-rpc-2.0';
 import { z } from 'zod';
 import { StoreError } from '../actors/store/port.ts';
@@ -5,6 +6,25 @@ import { isServiceError, ServiceError } from '../machines/errors.ts';
 import { envelopeErrors, errorStatuses } from './error-table.ts';
 import type { Method } from './methods.ts';
 import { parseWithProblems, type SchemaProblem } from './schema-problems.ts';
+
+/** Fastify's code, also for a body in another charset than UTF-8. */
+export const wrongMediaType = 'FST_ERR_CTP_INVALID_MEDIA_TYPE';
+
+export const bodyTooLarge = 'FST_ERR_CTP_BODY_TOO_LARGE';
+
+const charsetIn = /;\s*charset\s*=\s*"?([^";\s]*)/gi;
+const isUtf8 = /^(?:utf-?8|us-ascii)$/i;
+
+/** Takes a body as text. Another charset than UTF-8 would be read wrongly, so it is refused. */
+export const parseText = (
+  { headers }: FastifyRequest,
+  body: string | Buffer,
+  done: (error: Error | null, body?: unknown) => void,
+): void => {
+  const charsets = [...(headers['content-type'] ?? '').matchAll(charsetIn)];
+  if (charsets.every(([, charset = '']) => isUtf8.test(charset))) done(null, body);
+  else done(Object.assign(new Error('not in UTF-8'), { code: wrongMediaType, statusCode: 415 }));
+};
 
 const depthAtMost = 64;
 
@@ -53,7 +73,7 @@ export const rpcRequestSchema = z.strictObject({
     .optional(),
 });
 
-export type RpcRequest = z.infer<typeof rpcRequestSchema>;
+type RpcRequest = z.infer<typeof rpcRequestSchema>;
 
 /** Methods that answer in their own way, also with errors. */
 export interface MoreMethods {
@@ -73,9 +93,7 @@ const noMore: MoreMethods = {
 };
 
 /** No body (204), or a body with its HTTP status. */
-export type RpcAnswer =
-  | { readonly status: 204 }
-  | { readonly status: 200 | 400; readonly body: unknown };
+type RpcAnswer = { readonly status: 204 } | { readonly status: 200 | 400; readonly body: unknown };
 
 const withRetry = z.object({
   error: z.object({ data: z.object({ retry_after_seconds: z.number() }) }),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { sourceStatesSchema } from '../actors/engine/importing/source-states.ts';
-import { decidedSchema } from '../actors/journal/decision.ts';
+import { decidedSchema } from '../actors/journal/event-types.ts';
 import { conflictsSchema, pullRequestSchema, taskViewSchema } from '../actors/journal/task-view.ts';
 import { workflowLineSchema, workflowViewSchema } from '../actors/workflows/workflow-view.ts';
 import { roles } from '../machines/task.ts';

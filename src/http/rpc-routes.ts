@@ -12,8 +12,8 @@ import {
 import { invalidParams, wrongTypeError } from './a2a/errors.ts';
 import type { Identity } from './discovery.ts';
 import { errorBody, requestErrors } from './error-table.ts';
-import { bodyTooLarge, wrongMediaType } from './json-body.ts';
-import { createRpcServer, retryAfterOf } from './json-rpc.ts';
+import { bodyTooLarge, createRpcServer, retryAfterOf, wrongMediaType } from './json-rpc.ts';
+
 import type { Method } from './methods.ts';
 import { openApiDocument } from './openapi.ts';
 
@@ -65,7 +65,7 @@ export const createRateGate = (requestsPerSecond: () => number): OnRequest => {
   };
 };
 
-export interface RpcRouteParts {
+interface RpcRouteParts {
   readonly methods: Readonly<Record<string, Method>>;
   readonly onRequest: OnRequest;
   /** The methods of A2A, at the same addresses. */

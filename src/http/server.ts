@@ -17,8 +17,8 @@ import { addCardRoutes, extendedCardOf } from './a2a/card-routes.ts';
 import { createDispatch } from './a2a/dispatch.ts';
 import { httpErrorOf, restMediaType, undecodedPath } from './a2a/errors.ts';
 import { createOperations } from './a2a/operations.ts';
+import type { A2aRules } from './a2a/protocol.ts';
 import { addRestRoutes } from './a2a/rest-routes.ts';
-import type { A2aRules } from './a2a/versions.ts';
 import { discoveryDocument } from './discovery.ts';
 import { errorBody, errorStatuses, requestErrors } from './error-table.ts';
 import { addForgeWebhook, type ForgeWebhookOptions } from './forge-webhook.ts';
@@ -26,12 +26,14 @@ import {
   answerHeaders,
   bearerToken,
   createGate,
+  createThrottle,
   type GateOptions,
   isStillAllowed,
+  windowMs,
 } from './gate.ts';
 import { addHealthRoutes, type HealthOptions } from './health.ts';
 import { addImageRoutes } from './image-routes.ts';
-import { bodyTooLarge, parseText, wrongMediaType } from './json-body.ts';
+import { bodyTooLarge, parseText, wrongMediaType } from './json-rpc.ts';
 import type { AnswerPolicy } from './mcp/backend.ts';
 import { addMcpRoutes } from './mcp/mcp-routes.ts';
 import { createServiceBackend } from './mcp/service-backend.ts';
@@ -58,7 +60,7 @@ import {
   createStreamOpening,
   type StreamRouteOptions,
 } from './streams/stream-routes.ts';
-import { createThrottle, windowMs } from './throttle.ts';
+
 import { parseParams } from './wire.ts';
 
 interface PageRouteOptions {
@@ -246,7 +248,7 @@ const answerError = (
     .send(errorBody('internal', 'internal error; the server log has the details'));
 };
 
-export interface HttpServerOptions
+interface HttpServerOptions
   extends Omit<GateOptions, 'sessions'>,
     ExportOptions,
     ForgeWebhookOptions,

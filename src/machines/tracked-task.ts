@@ -1,5 +1,21 @@
 import type { TaskId } from './task.ts';
 
+/** The issue that a task came from. */
+interface TaskSource {
+  readonly type: 'github';
+  /** Its page. */
+  readonly url: string;
+  readonly number: number;
+}
+
+const issuePage = /^https?:\/\/[^/\s]+\/[\w.-]+\/[\w.-]+\/issues\/(\d{1,15})$/;
+
+/** Null for a reference that is no page of an issue. */
+export const sourceOf = (externalRef: string | undefined): TaskSource | null => {
+  const [url = '', number] = issuePage.exec(externalRef ?? '') ?? [];
+  return number === undefined ? null : { type: 'github', url, number: Number(number) };
+};
+
 /**
  * `status` is the tracker's own word (`open`, `in_progress`, `closed`, or another, shown as it is).
  * `dependencies` has the blocking ones only; `unmet` those that are not done.

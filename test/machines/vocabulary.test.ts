@@ -13,15 +13,15 @@ import {
   requireRole,
   ServiceError,
 } from '../../src/machines/errors.ts';
-import { slotGuards } from '../../src/machines/supervisor/slot-guards.ts';
+import { slotGuards } from '../../src/machines/supervisor/supervisor-context.ts';
 import { supervisorMachine } from '../../src/machines/supervisor/supervisor-machine.ts';
 import { allowedCommands, refuses } from '../../src/machines/task/command-refusals.ts';
 import { runGuards } from '../../src/machines/task/run-guards.ts';
 import { taskMachine } from '../../src/machines/task/task-machine.ts';
 import { parseTaskId, type TaskId } from '../../src/machines/task.ts';
 import { statusInTracker, type TrackedTask } from '../../src/machines/tracked-task.ts';
-import { workflowGuards } from '../../src/machines/workflow/workflow-guards.ts';
-import { workflowMachine } from '../../src/machines/workflow/workflow-machine.ts';
+import { workflowGuards, workflowMachine } from '../../src/machines/workflow/workflow-machine.ts';
+
 import { at, nodesOf } from './chart.ts';
 
 const id = 'bd-a1' as TaskId;

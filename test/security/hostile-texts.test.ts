@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { answersIn } from '../../src/actors/agent/prompt.ts';
 import { errorSentence } from '../../src/actors/assistants/error-sentence.ts';
-import { usageLimitIn } from '../../src/actors/assistants/usage-limit.ts';
+import { usageLimitIn } from '../../src/actors/assistants/usage-meter.ts';
 import { linesIn } from '../../src/actors/engine/service/review-task.ts';
 import { protectionOf } from '../../src/actors/files/protected-paths.ts';
 import type { StepEvidence } from '../../src/actors/gates/evidence.ts';

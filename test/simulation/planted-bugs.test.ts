@@ -93,7 +93,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     says: /I10 .* done again, unasked/,
   },
   'a cancelled agent is not waited for': {
-    file: 'src/actors/engine/attempts/agent-runs.ts',
+    file: 'src/actors/engine/attempts/running-work.ts',
     find: 'await work.whenAttemptEnded(taskId, attempt);',
     put: '',
     says: /I6/,

@@ -1,5 +1,5 @@
 import type { Workspace } from '../../src/actors/workspace/port.ts';
-import { createSharedWorkspace } from '../../src/actors/workspace/worktrees/shared.ts';
+import { createSharedWorkspace } from '../../src/actors/workspace/worktrees/select-workspace.ts';
 import type { WorkView } from '../../src/actors/workspace/worktrees/work-view.ts';
 import type {
   Car,

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { carriedName } from '../../src/actors/workspace/travel/carried-work.ts';
+import { carriedName } from '../../src/actors/workspace/travel/work-travel.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 import { anAttempt } from '../contracts/workspace.ts';
 import { gitIn, makeRepository, worktreesOf } from './git.ts';

@@ -1,7 +1,7 @@
 import { sealOf } from '../../src/actors/journal/replay/prove-recording.ts';
 import type { RecordedEntry, Recording } from '../../src/actors/journal/replay/recording.ts';
 import type { TaskView } from '../../src/actors/journal/task-view.ts';
-import { hashOfEntry } from '../../src/actors/store/rows/hash-chain.ts';
+import { hashOfEntry } from '../../src/actors/store/rows/stored-entry.ts';
 import { bash, finish, startSystem, untilStatus } from './running.ts';
 
 export const sealed = (recording: Omit<Recording, 'seal'>): Recording => {

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import type { Decided } from '../../src/actors/journal/decision.ts';
+import type { Decided } from '../../src/actors/journal/event-types.ts';
 import { followFrames } from './live.ts';
 import { call } from './source.ts';
 

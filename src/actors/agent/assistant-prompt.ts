@@ -1,6 +1,6 @@
 import type { TurnAnswer } from '../../machines/agent/agent-context.ts';
-import { isRepeat } from './interrupted-calls.ts';
 import { type RoleInstructions, roleText } from './prompt.ts';
+import { isRepeat } from './tool-calls.ts';
 
 /** A last message with this prefix is a failure. */
 const failurePrefix = 'FAILED:';

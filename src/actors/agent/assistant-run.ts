@@ -11,12 +11,12 @@ import { errorSentence } from '../assistants/error-sentence.ts';
 import type { Assistant, AssistantEvent, TokensUsed } from '../assistants/port.ts';
 import { isTransient } from '../assistants/program.ts';
 import { outputMiB, type RunEnd } from '../assistants/run-assistant.ts';
-import { limitEndIn, usageLimitIn } from '../assistants/usage-limit.ts';
-import { createUsageMeter } from '../assistants/usage-meter.ts';
+import { createUsageMeter, limitEndIn, usageLimitIn } from '../assistants/usage-meter.ts';
+
 import { relativeInside } from '../files/link-places.ts';
 import type { EventType } from '../journal/event-types.ts';
-import { plainText } from '../process/plain-text.ts';
-import { createTextGatherer } from '../process/text-gatherer.ts';
+import { createTextGatherer, plainText } from '../process/text-gatherer.ts';
+
 import { giveUpReason } from './assistant-prompt.ts';
 import type { EndedRun } from './live-runs.ts';
 

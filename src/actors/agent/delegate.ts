@@ -23,7 +23,6 @@ import type { Endpoint } from '../network/proxy.ts';
 import type { Network, Sandbox } from '../sandbox/port.ts';
 import { firstAssistantPrompt, promptForRun } from './assistant-prompt.ts';
 import { observeRun, type RunObserverPorts, untoldTokens } from './assistant-run.ts';
-import { folderTexts, interruptedFailure, type OnInterrupted } from './interrupted-calls.ts';
 import { createKeepWork, type KeepWork } from './keep-work.ts';
 import {
   type BegunWork,
@@ -40,6 +39,7 @@ import {
 } from './open-attempt.ts';
 import { answersIn, type RoleProfile } from './prompt.ts';
 import { type BegunRun, type RunSteps, runKey } from './steps.ts';
+import { folderTexts, interruptedFailure, type OnInterrupted } from './tool-calls.ts';
 
 /** The names in `require_approval` that a call of an assistant falls under. */
 const approvalsByTool: Readonly<Record<string, readonly string[]>> = {
@@ -297,7 +297,7 @@ const beginAssistantRun = (
   return { end: lead(), takeSpent: observer.takeSpent };
 };
 
-export interface DelegationPorts extends AssistantRunPorts {
+interface DelegationPorts extends AssistantRunPorts {
   readonly attempt: AttemptPorts;
   readonly assistant: AssistantPorts;
   readonly endLeftovers: (taskId: AttemptInput['taskId'], attempt: number) => Promise<void>;

@@ -32,12 +32,6 @@ import {
   planCompaction,
   summaryRequest,
 } from './compaction.ts';
-import {
-  folderTexts,
-  interruptedFailure,
-  type OnInterrupted,
-  questionAbout,
-} from './interrupted-calls.ts';
 import { createKeepWork } from './keep-work.ts';
 import {
   type CallOutcome,
@@ -49,7 +43,16 @@ import {
 import { type AttemptPorts, openAttempt } from './open-attempt.ts';
 import type { RoleProfile } from './prompt.ts';
 import { createSession, type Session, unclearCalls } from './session.ts';
-import { createToolCalls, maxShownLength, type ToolCallPorts } from './tool-calls.ts';
+import {
+  createToolCalls,
+  folderTexts,
+  interruptedFailure,
+  maxShownLength,
+  type OnInterrupted,
+  questionAbout,
+  type ToolCallPorts,
+} from './tool-calls.ts';
+
 import type { BegunCall, KeptCompaction, ModelAnswer } from './turn-steps.ts';
 
 /** `usage` is null when the model was not called. */
@@ -206,7 +209,7 @@ const createThink = (callModel: ModelCall, { priceFor }: Pick<ModelCallPorts, 'p
   };
 };
 
-export interface TurnPorts {
+interface TurnPorts {
   readonly attempt: AttemptPorts;
   readonly model: ModelCallPorts;
   readonly tools: ToolCallPorts;

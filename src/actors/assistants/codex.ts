@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { dayMs } from '../../machines/milliseconds.ts';
 import { openRegular } from '../files/regular-file.ts';
 import { createLineSplitter, maxEventLine } from '../process/line-splitter.ts';
-import { sessionsFolder } from '../sandbox/assistant-mounts.ts';
+import { sessionsFolder } from '../sandbox/bubblewrap-mounts.ts';
 import { handToCodex } from './hand-over.ts';
 import {
   type Assistant,

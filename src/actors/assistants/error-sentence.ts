@@ -1,5 +1,5 @@
 import { isJsonObject, parseJson } from '../../machines/json.ts';
-import { plainText } from '../process/plain-text.ts';
+import { plainText } from '../process/text-gatherer.ts';
 
 const longestSentence = 500;
 /** Longer JSON is not parsed. */

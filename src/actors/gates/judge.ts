@@ -1,7 +1,7 @@
 import type { WorkflowCheck } from '../../machines/workflow/workflow-definition.ts';
 import { runInThread, serveThread, ThreadLimit } from '../process/run-in-thread.ts';
 import type { WorkFiles } from '../workspace/port.ts';
-import { fail, type Judgement, pass, type StepEvidence } from './evidence.ts';
+import { checkVerdict, fail, type Judgement, pass, type StepEvidence } from './evidence.ts';
 import {
   asObject,
   countOf,
@@ -13,7 +13,6 @@ import {
 } from './read-report.ts';
 import { checkAnswers, checkFindings, checkNextSteps, checkSections } from './research.ts';
 import { readTestCounts } from './test-counts.ts';
-import { checkVerdict } from './words.ts';
 
 interface Coverage {
   readonly covered: number;

@@ -10,11 +10,11 @@ import { roleInLabels } from '../../machines/role-label.ts';
 import type { TaskContext } from '../../machines/task/task-context.ts';
 import { hasParkedAttempt, ownOutcome } from '../../machines/task/task-selectors.ts';
 import { finalStatuses, noUsage, roles, statuses } from '../../machines/task.ts';
-import { sourceOf } from '../../machines/task-source.ts';
-import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
+import { sourceOf, statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
+
 import { imageTypes } from '../files/image.ts';
 import type { RemovedHistory } from '../store/port.ts';
-import { defaultCloseReason } from '../tracker/close-reason.ts';
+import { defaultCloseReason } from '../tracker/port.ts';
 import { leftOutSchema } from '../workspace/git/work-records.ts';
 
 export const phases = [
@@ -340,7 +340,7 @@ export interface AgentState {
   readonly context: AgentContext;
 }
 
-export interface ViewParts {
+interface ViewParts {
   readonly tracked: TrackedTask;
   /** Null before the first run. */
   readonly task: TaskState | null;
@@ -447,7 +447,7 @@ const shownCloseReason = (
     ? {}
     : { close_reason: closeReason };
 
-export const awaitingOf = (agent: AgentState | null): TaskView['awaiting'] => {
+const awaitingOf = (agent: AgentState | null): TaskView['awaiting'] => {
   const question = agent?.tags.has('awaiting') === true ? agent.context.question : null;
   if (agent == null || question === null) return undefined;
   const { inputId, kind, text, calls, fallback } = question;

@@ -8,8 +8,8 @@ import { ownOutcome } from '../../machines/task/task-selectors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { NewEntry } from '../store/port.ts';
-import { decisionData } from './decision.ts';
-import { entry } from './event-types.ts';
+import { decisionData, entry } from './event-types.ts';
+
 import type { TaskState, TaskView } from './task-view.ts';
 
 /** Part of the last view; the next one is compared with it. */
@@ -285,7 +285,7 @@ const unansweredData = (fallback: string | null) =>
         `nobody answered in time; it counts as: ${fallback}`,
       );
 
-export interface Answered {
+interface Answered {
   readonly cause: EventObject;
   /** The calls that it may be about. */
   readonly calls: readonly ShownCall[];

@@ -4,6 +4,7 @@ import type { TaskId } from '../../machines/task.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
 import type { Work } from '../store/rows/rows.ts';
 import {
+  blockingDependency,
   endLabels,
   type Issue,
   type IssueTable,
@@ -12,7 +13,6 @@ import {
   pathBetween,
   shownStatus,
 } from './issue.ts';
-import { blockingDependency } from './new-issue.ts';
 
 /** The author and the time of a change. */
 export interface Editor {

@@ -15,9 +15,16 @@ import {
 } from './exporter.ts';
 import { createFolderMarks, type FolderMarks } from './folder-marks.ts';
 import { createFileImport, type FileImport, type FileImportOptions } from './import-file.ts';
-import { issuesFileOf, missing, stampOfIssues } from './issues-file.ts';
+import {
+  chunksOf,
+  FileMovedError,
+  issuesFileOf,
+  missing,
+  stampOfIssues,
+  writeIssuesFile,
+  writeNotInBd,
+} from './issues-file.ts';
 import type { TaskTable } from './task-table.ts';
-import { chunksOf, FileMovedError, writeIssuesFile, writeNotInBd } from './write-file.ts';
 
 interface FileExportOptions {
   readonly db: Database;
@@ -142,7 +149,7 @@ export interface Exchange {
   stop(): Promise<void>;
 }
 
-export interface ExchangeOptions
+interface ExchangeOptions
   extends Omit<FileImportOptions, 'exporter' | 'marks'>,
     Omit<FileExportOptions, 'exporter' | 'marks'> {
   /** Null: no other server can use the tables. */

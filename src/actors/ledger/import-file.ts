@@ -10,6 +10,7 @@ import type { ExporterCheck } from './exporter.ts';
 import type { FolderMarks } from './folder-marks.ts';
 import { issueOf, type LineProblem, parseLine } from './issue-line.ts';
 import {
+  chunksOf,
   type FileLine,
   issuesFileOf,
   missing,
@@ -19,7 +20,6 @@ import {
 } from './issues-file.ts';
 import { createImports, type ImportedTask } from './take-difference.ts';
 import type { TaskTable } from './task-table.ts';
-import { chunksOf } from './write-file.ts';
 
 interface BrokenLine extends LineProblem {
   readonly line: number;

@@ -1,8 +1,8 @@
 import type { TaskEdit } from '../store/port.ts';
 import type { Database, Work } from '../store/rows/rows.ts';
 import type { Issue } from './issue.ts';
-import { issueOf } from './issue-line.ts';
-import { lineOf } from './issue-text.ts';
+import { issueOf, lineOf } from './issue-line.ts';
+
 import type { StoredTask, StoredTaskReads } from './task-reads.ts';
 
 /** These say one thing together: a merge takes all of them from the same side. */
@@ -81,7 +81,7 @@ export interface ImportedTask {
   } | null;
 }
 
-export interface Imports {
+interface Imports {
   /** Merges a line of the file with the task; null when it changes nothing. */
   takeLine(line: string): Work<ImportedTask | null>;
   /** Removes a task that the file held last and holds no more, unless it changed here since. */

@@ -1,7 +1,14 @@
 import type { TaskId } from '../../machines/task.ts';
 import type { PageRequest, TrackedTask } from '../../machines/tracked-task.ts';
-import { createRowRead } from '../store/rows/read-rows.ts';
-import { type Database, manyPlaces, type Row, rowsOfMany, type Work } from '../store/rows/rows.ts';
+import {
+  createRowRead,
+  type Database,
+  manyPlaces,
+  type Row,
+  rowsOfMany,
+  type Work,
+} from '../store/rows/rows.ts';
+
 import { parents, trackedFrom } from './issue.ts';
 import { issueOf } from './issue-line.ts';
 

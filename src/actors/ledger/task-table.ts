@@ -3,8 +3,8 @@ import { statusInTracker } from '../../machines/tracked-task.ts';
 import type { Answer } from '../store/port.ts';
 import type { Database, Row, Work } from '../store/rows/rows.ts';
 import { blockers, type Issue, type IssueTable, isDone, isoOrEpoch, shownStatus } from './issue.ts';
-import { issueOf } from './issue-line.ts';
-import { lineOf } from './issue-text.ts';
+import { issueOf, lineOf } from './issue-line.ts';
+
 import {
   columnText,
   createTaskReads,
@@ -109,7 +109,7 @@ const createTaskWrites = (sql: TaskStatements, { now }: Pick<Database, 'now'>): 
   };
 };
 
-export interface ChangeMark {
+interface ChangeMark {
   /**
    * `looked`: the revision up to which a server has looked at the changes; 0 at first. Kept for the
    * next server. `isAny`: a task changed after the mark; null: after `looked`. One statement, since

@@ -6,7 +6,7 @@ import { messageOf } from '../../machines/message-of.ts';
 import { dayMs } from '../../machines/milliseconds.ts';
 import { createHeadTailBuffer } from '../process/head-tail-buffer.ts';
 import { createEventReader, createLineSplitter } from '../process/line-splitter.ts';
-import { programPaths } from '../sandbox/assistant-mounts.ts';
+import { programPaths } from '../sandbox/bubblewrap-mounts.ts';
 import { createNoSandbox } from '../sandbox/no-sandbox.ts';
 import type { Network, OwnGit, Sandbox } from '../sandbox/port.ts';
 import { runSandboxed, type SandboxedCommand } from '../sandbox/run-sandboxed.ts';

@@ -9,8 +9,8 @@ import { commentPlace, type ReviewComment } from '../../machines/review.ts';
 import type { AttemptOutcome, Failure, Role, TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { removeLeftovers, writeFileAtomically } from '../files/atomic-write.ts';
-import { syncNames } from '../files/durable-folder.ts';
-import { isRealFolder, makeRealFolder } from '../files/real-folder.ts';
+import { isRealFolder, makeRealFolder, syncNames } from '../files/real-folder.ts';
+
 import { readRegularAsync } from '../files/regular-file.ts';
 import { createOutputFile, type OutputFile } from '../process/output-file.ts';
 import type { SavedWork } from '../workspace/port.ts';
@@ -35,7 +35,7 @@ export const describeEnd = (end: AttemptEnd): string => {
   return end.reason === null ? 'was cancelled' : `was cancelled: ${end.reason}`;
 };
 
-export interface AttemptReport {
+interface AttemptReport {
   readonly task: TrackedTask;
   readonly attempt: number;
   readonly role: Role;

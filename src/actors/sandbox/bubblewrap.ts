@@ -5,14 +5,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execaSync } from 'execa';
 import { messageOf } from '../../machines/message-of.ts';
-import { linkedHide } from './assistant-mounts.ts';
 import {
   allMounts,
+  linkedHide,
   reachesSocketsOfOthers,
   readOnlyMounts,
   systemFolders,
   systemLinks,
 } from './bubblewrap-mounts.ts';
+
 import { type CopiedHome, createHomeCopies } from './home-copy.ts';
 import type { Network, OpenEgress, Sandbox, SandboxRequest } from './port.ts';
 import { nothingQuarantined } from './quarantine.ts';
@@ -114,7 +115,7 @@ const limitProcesses = (most: number): ProcessLimit | null => {
   return null;
 };
 
-export interface BubblewrapOptions {
+interface BubblewrapOptions {
   readonly readPaths: readonly string[];
   /** Of commands, as `describe` names it; each request says its own. */
   readonly network: boolean | readonly string[];

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { messageOf } from '../../machines/message-of.ts';
 import { writeFileAtomically } from '../files/atomic-write.ts';
-import { makeFolderDurably } from '../files/durable-folder.ts';
 import { hasCode } from '../files/error-code.ts';
+import { makeFolderDurably } from '../files/real-folder.ts';
 
 const ids = z.array(z.string()).transform((list): ReadonlySet<string> => new Set(list));
 

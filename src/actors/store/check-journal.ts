@@ -1,7 +1,6 @@
 import type { KeptEntry } from './port.ts';
-import { hashOfEntry } from './rows/hash-chain.ts';
 import type { Database, Row, Work } from './rows/rows.ts';
-import { keptEntryOf, rowsPerRead } from './rows/stored-entry.ts';
+import { hashOfEntry, keptEntryOf, rowsPerRead } from './rows/stored-entry.ts';
 
 /** The last entry of a task that was checked. */
 export interface ChainEnd {
@@ -56,7 +55,7 @@ export const endAfter = (entry: KeptEntry, end: ChainEnd, fault: string | null):
         taskSeq: fault === misnumbered ? end.taskSeq + 1 : entry.taskSeq,
       };
 
-export interface JournalFault {
+interface JournalFault {
   readonly taskId: string;
   readonly seq: number;
   readonly problem: string;

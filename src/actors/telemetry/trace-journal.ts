@@ -1,8 +1,13 @@
 import { z } from 'zod';
 import type { Journal } from '../journal/journal.ts';
 import type { Entry } from '../store/port.ts';
-import { createSpanExporter, type SpanExporterOptions } from './export-spans.ts';
-import { type Span, type TraceIds, traceIds } from './span.ts';
+import {
+  createSpanExporter,
+  type Span,
+  type SpanExporterOptions,
+  type TraceIds,
+  traceIds,
+} from './export-spans.ts';
 
 const failureSchema = z.looseObject({ code: z.string() });
 const modelCallSchema = z.looseObject({

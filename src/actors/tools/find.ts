@@ -5,8 +5,7 @@ import { keepWholeLines } from '../process/head-tail-buffer.ts';
 import { type InsidePath, locate, refuseForError, refusePath } from './confine.ts';
 import { findTests } from './glob.ts';
 import { type FoundLines, searchFailure, searchLines, searchTimeoutMs } from './grep.ts';
-import type { OwnTool, ToolContext, ToolResult } from './port.ts';
-import { maxLinesBytes } from './result-size.ts';
+import { maxLinesBytes, type OwnTool, type ToolContext, type ToolResult } from './port.ts';
 
 const maxShown = 1_000;
 /** Sorting needs all names; beyond this many the list is incomplete and says so. */

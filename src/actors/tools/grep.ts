@@ -4,8 +4,7 @@ import { type CommandResult, type OutputStream, runCommand } from '../process/ru
 import { runSandboxed } from '../sandbox/run-sandboxed.ts';
 import { locate } from './confine.ts';
 import { expandBraces } from './glob.ts';
-import type { OwnTool, ToolContext, ToolResult } from './port.ts';
-import { maxLinesBytes } from './result-size.ts';
+import { maxLinesBytes, type OwnTool, type ToolContext, type ToolResult } from './port.ts';
 
 interface LineSearch {
   readonly argv: readonly [string, ...string[]];

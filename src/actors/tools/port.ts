@@ -1,8 +1,12 @@
 import type { z } from 'zod';
 import type { CommentAnswer } from '../../machines/review.ts';
 import type { ImageData, ImageRef } from '../files/image.ts';
+import { maxResultBytes } from '../process/head-tail-buffer.ts';
 import type { OutputFile } from '../process/output-file.ts';
 import type { Network, Sandbox, SandboxRequest } from '../sandbox/port.ts';
+
+/** The limit for the lines of a result; the rest has room for the note after them. */
+export const maxLinesBytes = maxResultBytes - 256;
 
 export interface ToolContext {
   /** The ids of the comments that finish must answer. */

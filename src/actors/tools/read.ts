@@ -10,8 +10,7 @@ import {
 import { keepHead, keepWholeLines } from '../process/head-tail-buffer.ts';
 import { refusePath } from './confine.ts';
 import { readInside } from './confined-files.ts';
-import type { OwnTool, ToolContext, ToolResult } from './port.ts';
-import { maxLinesBytes } from './result-size.ts';
+import { maxLinesBytes, type OwnTool, type ToolContext, type ToolResult } from './port.ts';
 
 const maxLines = 2_000;
 const binarySampleBytes = 8_192;

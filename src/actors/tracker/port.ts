@@ -1,3 +1,4 @@
+import { isServiceError, ServiceError } from '../../machines/errors.ts';
 import type { Acceptance } from '../../machines/task/task-context.ts';
 import type { EndLabel } from '../../machines/task/task-selectors.ts';
 import type { TaskId } from '../../machines/task.ts';
@@ -29,7 +30,7 @@ export interface PreparedChange extends Acceptance {
   readonly toCommit?: { readonly edit: TaskEdit; readonly tracked: TrackedTask };
 }
 
-export interface Preparation {
+interface Preparation {
   readonly fence: Fence;
   /**
    * Resolves when the state that asks is durable, and still holds. A tracker that writes by itself
@@ -76,7 +77,7 @@ export interface TaskReads {
   unreadable(): Promise<string | null>;
 }
 
-export interface ChangeReads {
+interface ChangeReads {
   /**
    * Answers the changes since a mark of an earlier answer; null: since the last mark that an earlier server
    * was done with. `done`: every change up to it was observed, so a later server begins there.
@@ -147,7 +148,7 @@ export interface StatusWrites {
   reopen(id: TaskId, fence?: Fence): Promise<Acceptance>;
 }
 
-export interface StatusPreparation {
+interface StatusPreparation {
   /** Writes a change of status for a transition, or says what its commit must write. */
   prepare(change: StatusChange, preparation: Preparation): Promise<PreparedChange>;
 }
@@ -169,3 +170,33 @@ export type Tracker = TrackerInfo &
   StatusWrites &
   StatusPreparation &
   TrackerHealth;
+
+/** A fence that stops a correction of an idle task when a run has begun meanwhile. */
+export const onlyWhileIdle =
+  (isPending: (taskId: TaskId) => boolean, id: TaskId): Fence =>
+  () => {
+    if (isPending(id))
+      throw new ServiceError('event_not_allowed', {
+        task_id: id,
+        event: 'release',
+        state: 'started',
+        allowed: [],
+      });
+  };
+
+/** Swallows the refusal of `onlyWhileIdle`. */
+export const ignoreStartedRun = (error: unknown): void => {
+  if (!isServiceError(error) || error.code !== 'event_not_allowed') throw error;
+};
+
+/** @throws task_not_found with all of them, when there are any */
+export const refuseUnknown = ([id, ...others]: readonly TaskId[]): void => {
+  if (id !== undefined)
+    throw new ServiceError('task_not_found', {
+      task_id: id,
+      ...(others.length === 0 ? {} : { others }),
+    });
+};
+
+/** The reason of a close by hand, in the tracker, where none was given. */
+export const defaultCloseReason = 'Closed by hand with agent close';

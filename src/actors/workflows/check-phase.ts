@@ -7,13 +7,19 @@ import {
   type WorkflowContext,
 } from '../../machines/workflow/workflow-context.ts';
 import type { WorkflowCheck, WorkflowStep } from '../../machines/workflow/workflow-definition.ts';
-import { fail, type Judgement, pass, type StepEvidence } from '../gates/evidence.ts';
+import {
+  fail,
+  type Judgement,
+  pass,
+  recommendationOf,
+  type StepEvidence,
+} from '../gates/evidence.ts';
 import { judgeInThread } from '../gates/judge.ts';
-import { recommendationOf } from '../gates/words.ts';
+
 import { fillIn } from './planned-tasks.ts';
 
 /** The evidence of a step: of each of its latest tasks; empty when it was not done. */
-export type EvidenceOf = (step: string) => Promise<readonly StepEvidence[]>;
+type EvidenceOf = (step: string) => Promise<readonly StepEvidence[]>;
 
 const stops: ReadonlySet<string | null> = new Set(['DEFER', 'DO NOT PURSUE']);
 

@@ -1,7 +1,7 @@
 import type { RunOptions, TaskId } from '../../machines/task.ts';
 import type { WorkflowContext, WorkflowTask } from '../../machines/workflow/workflow-context.ts';
 import type { TaskService } from '../engine/service/task-service.ts';
-import { workflowKey } from '../journal/replay/replay-hosted.ts';
+import { workflowKey } from '../journal/replay/replay.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import { maxTurnsOf, type PlannedTask } from './planned-tasks.ts';
 

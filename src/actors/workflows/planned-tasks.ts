@@ -8,7 +8,7 @@ import {
   type WorkflowTask,
 } from '../../machines/workflow/workflow-context.ts';
 import type { WorkflowStep } from '../../machines/workflow/workflow-definition.ts';
-import { workflowKey } from '../journal/replay/replay-hosted.ts';
+import { workflowKey } from '../journal/replay/replay.ts';
 
 /** A task that a workflow needs; it may exist. */
 export interface PlannedTask {

@@ -4,7 +4,7 @@ import type { StepChoice, WorkflowInput } from '../../machines/workflow/workflow
 import type { WorkflowDefinition } from '../../machines/workflow/workflow-definition.ts';
 import type { WorkflowSnapshot } from '../../machines/workflow/workflow-machine.ts';
 import type { FoundWorkflow } from '../../machines/workflow/workflow-narrowing.ts';
-import { workflowKey } from '../journal/replay/replay-hosted.ts';
+import { workflowKey } from '../journal/replay/replay.ts';
 import { persistedSnapshot, readEach } from '../journal/snapshots.ts';
 import type { ActorReads, SavedActor } from '../store/port.ts';
 import { fillIn, type WorkflowWords } from './planned-tasks.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { RoutePorts } from '../engine/service/routed-service.ts';
-import { workflowKey } from '../journal/replay/replay-hosted.ts';
+import { workflowKey } from '../journal/replay/replay.ts';
 import type { WorkflowService } from './workflow-host.ts';
 import type { WorkflowView } from './workflow-view.ts';
 

@@ -9,16 +9,18 @@ import {
   type WorkflowEvent,
   type WorkflowInput,
 } from '../../machines/workflow/workflow-context.ts';
-import { type WorkflowGuard, workflowGuards } from '../../machines/workflow/workflow-guards.ts';
 import {
+  type WorkflowGuard,
   type WorkflowSnapshot,
+  workflowGuards,
   workflowMachine,
 } from '../../machines/workflow/workflow-machine.ts';
+
 import { createHost, type Host, type HostPorts, readHosted } from '../engine/hosting/host.ts';
 import { requireId } from '../engine/queries/task-id.ts';
 import type { KeptReports } from '../engine/servers/kept-reports.ts';
 import { UnreadableStateError } from '../journal/chart-versions.ts';
-import { workflowKey } from '../journal/replay/replay-hosted.ts';
+import { workflowKey } from '../journal/replay/replay.ts';
 import { readEach } from '../journal/snapshots.ts';
 import type { ActorReads, EntryReads, SavedActor, Store } from '../store/port.ts';
 import {
@@ -226,7 +228,7 @@ export interface WorkflowService {
   cancel(workflowId: string, reason: string | null): Promise<WorkflowView>;
 }
 
-export interface WorkflowHost
+interface WorkflowHost
   extends Pick<
     Host<WorkflowSnapshot, WorkflowEvent, WorkflowInput>,
     'restore' | 'failing' | 'stop'
@@ -234,7 +236,7 @@ export interface WorkflowHost
   readonly service: WorkflowService;
 }
 
-export interface WorkflowHostPorts extends HostPorts, WorkflowActorPorts, StartPorts {
+interface WorkflowHostPorts extends HostPorts, WorkflowActorPorts, StartPorts {
   readonly journal: HostPorts['journal'] & WorkflowActorPorts['journal'];
   readonly store: Pick<
     Store,

@@ -2,7 +2,7 @@ import { acpAgent } from '../../actors/assistants/acp/known-agents.ts';
 import type { RoleSettings, Settings } from '../../actors/engine/attempts/settings.ts';
 import type { Price } from '../../actors/model/price.ts';
 import { priceForAssistant, priceOf, tablePrice } from '../../actors/model/price-table.ts';
-import type { A2aRules } from '../../http/a2a/versions.ts';
+import type { A2aRules } from '../../http/a2a/protocol.ts';
 import { isAssistantName } from '../../machines/agent/agent-context.ts';
 import { budgetNames } from '../../machines/agent/budget.ts';
 import { forEachRole, type Role } from '../../machines/task.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { requireValidTask } from '../../actors/ledger/new-issue.ts';
+import { requireValidTask } from '../../actors/ledger/issue.ts';
 import { isServiceError, type ServiceError } from '../../machines/errors.ts';
 import { roleLabel } from '../../machines/role-label.ts';
 import { parseTaskId, roles } from '../../machines/task.ts';
@@ -49,7 +49,7 @@ const refOf = (file: string, { path, title }: PlanItem): string => {
   return `plan:${createHash('sha256').update(place).digest('hex').slice(0, 20)}`;
 };
 
-export const nameOfLine = (line: number): string => `line ${line}`;
+const nameOfLine = (line: number): string => `line ${line}`;
 
 const fieldProblems = (item: PlanItem, labels: readonly string[]): readonly string[] => {
   const { title, description, priority = usualPriority } = item;

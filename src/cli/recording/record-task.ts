@@ -11,7 +11,7 @@ import {
 } from '../../actors/journal/replay/recording.ts';
 import { isTransition } from '../../actors/journal/replay/replay.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
-import { hashOfEntry } from '../../actors/store/rows/hash-chain.ts';
+import { hashOfEntry } from '../../actors/store/rows/stored-entry.ts';
 import { version } from '../version.ts';
 import { readRecordingPage } from './recording-page.ts';
 
@@ -218,7 +218,7 @@ export const gatherEntries = async (
 
 const entryBytesAtMost = 20 * 1024 * 1024;
 
-export interface RecordingParts {
+interface RecordingParts {
   readonly task: TaskView;
   readonly changes: Recording['changes'];
   /** The name of the project's folder. */

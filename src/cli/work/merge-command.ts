@@ -1,5 +1,5 @@
 import { requireId } from '../../actors/engine/queries/task-id.ts';
-import { mergeData } from '../../actors/journal/merge-entry.ts';
+import { mergeData } from '../../actors/journal/event-types.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { conflictWords } from '../../machines/conflict-words.ts';
 import { remedyFor } from '../../machines/merge-queue/merge-queue-context.ts';

@@ -6,10 +6,9 @@ import { type Role, roles } from '../../machines/task.ts';
 import { errorBody } from '../error-table.ts';
 import { refuseRole, roleIn } from './dispatch.ts';
 import { A2aError } from './errors.ts';
-import { extensionUri } from './protocol.ts';
+import { type A2aRules, extensionUri } from './protocol.ts';
 import { inputModes, outputModes } from './send.ts';
 import { cardMembers03 } from './version-03.ts';
-import type { A2aRules } from './versions.ts';
 
 interface CardFacts {
   readonly name: string;
@@ -94,7 +93,7 @@ const agentCard = (facts: CardFacts, isExtended = false) => ({
 const etagOf = (text: string): string =>
   `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`;
 
-export interface CardOptions {
+interface CardOptions {
   readonly name: string;
   readonly version: string;
   readonly token: () => string | null;
@@ -104,7 +103,7 @@ export interface CardOptions {
 
 const maxAgeSeconds = 60;
 
-export const cardFacts = (
+const cardFacts = (
   { name, version, token, system, a2aRules }: CardOptions,
   request: FastifyRequest,
   role: Role | null,

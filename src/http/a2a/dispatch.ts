@@ -7,9 +7,8 @@ import type { SseConnection } from '../streams/sse.ts';
 import type { ReserveStream } from '../streams/stream-routes.ts';
 import { A2aError, rpcErrorOf, unknownRoleText } from './errors.ts';
 import { type OperationContext, type Operations, toA2aError } from './operations.ts';
-import { extensionUri, type StreamResponse } from './protocol.ts';
+import { type A2aRules, type A2aVersion, extensionUri, type StreamResponse } from './protocol.ts';
 import { eventTo03, methodNames03, methodOf03, paramsFrom03, resultTo03 } from './version-03.ts';
-import type { A2aRules, A2aVersion } from './versions.ts';
 
 interface OpenEventsPorts {
   readonly reserveStream: ReserveStream;
@@ -130,7 +129,7 @@ export const contextFor = (reply: FastifyReply, role: Role | null): OperationCon
   };
 };
 
-export interface DispatchPorts {
+interface DispatchPorts {
   readonly operations: Operations;
   readonly reserveStream: ReserveStream;
   readonly redact: (text: string) => string;

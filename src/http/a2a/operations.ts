@@ -12,6 +12,7 @@ import { artifactsWithPatch, followRun } from './follow-run.ts';
 import { listRuns, type TaskList } from './list.ts';
 import {
   type A2aTask,
+  type A2aVersion,
   type Artifact,
   isInterrupted,
   isTerminal,
@@ -33,7 +34,6 @@ import {
 } from './schemas.ts';
 import { sendMessage } from './send.ts';
 import { taskObject } from './task-object.ts';
-import type { A2aVersion } from './versions.ts';
 
 interface PushOperationPorts {
   readonly configs: PushConfigs;
@@ -172,7 +172,7 @@ const createPushOperations = ({ configs, delivery, read }: PushOperationPorts) =
   };
 };
 
-export interface OperationPorts {
+interface OperationPorts {
   readonly service: TaskService;
   readonly store: Pick<EntryReads, 'read' | 'removed' | 'subscribe'> &
     Pick<Store, 'request' | 'rememberAnswer'>;
@@ -192,9 +192,9 @@ export interface OperationContext {
   readonly signal: () => AbortSignal;
 }
 
-export type Operation = (params: unknown, context: OperationContext) => Promise<unknown>;
+type Operation = (params: unknown, context: OperationContext) => Promise<unknown>;
 /** Resolves with its first event read: what fails before it is no stream. */
-export type StreamOperation = (
+type StreamOperation = (
   params: unknown,
   context: OperationContext,
 ) => Promise<{ readonly events: AsyncGenerator<StreamResponse> }>;

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Role } from '../../machines/task.ts';
-import { bodyTooLarge, wrongMediaType } from '../json-body.ts';
-import { readJson } from '../json-rpc.ts';
+import { bodyTooLarge, readJson, wrongMediaType } from '../json-rpc.ts';
+
 import { notAllowedText } from '../other-method.ts';
 import type { ReserveStream } from '../streams/stream-routes.ts';
 import { activateExtensions, contextFor, openEvents, requireVersion, roleIn } from './dispatch.ts';
@@ -15,11 +15,10 @@ import {
   wrongTypeError,
 } from './errors.ts';
 import { type Operations, toA2aError } from './operations.ts';
-import type { StreamResponse } from './protocol.ts';
+import type { A2aRules, StreamResponse } from './protocol.ts';
 import { fromProtoMembers } from './schemas.ts';
-import type { A2aRules } from './versions.ts';
 
-export interface RestOptions {
+interface RestOptions {
   readonly operations: Operations;
   readonly reserveStream: ReserveStream;
   readonly redact: (text: string) => string;

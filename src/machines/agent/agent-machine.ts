@@ -11,6 +11,7 @@ import {
 import { compacting } from './agent-compacting.ts';
 import type { Resume } from './agent-context.ts';
 import { delegating } from './agent-delegating.ts';
+import { leftUnread, messagesAtStart } from './agent-messages.ts';
 import {
   acted,
   actorFailure,
@@ -32,7 +33,6 @@ import {
   toolsFailure,
 } from './agent-selectors.ts';
 import { agentSetup } from './agent-setup.ts';
-import { leftUnread, messagesAtStart } from './kept-messages.ts';
 
 const goOnAt = (at: NonNullable<Resume['at']>) =>
   ({ guard: { type: 'resumesAt', params: { at } }, target: at, actions: 'forgetResume' }) as const;

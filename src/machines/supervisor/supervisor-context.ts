@@ -17,7 +17,7 @@ interface Streak {
 }
 
 /** While a task waits for a person its slot is lent: another task may use it. */
-export interface HeldSlot {
+interface HeldSlot {
   readonly taskId: TaskId;
   readonly role: Role;
   readonly lent: boolean;
@@ -164,9 +164,9 @@ export const mayWait = (
 export const atWork = ({ holding }: Pick<SupervisorContext, 'holding'>): readonly HeldSlot[] =>
   holding.filter(({ lent }) => !lent);
 
-export type SlotCaps = Pick<SupervisorContext, 'cap' | 'roleCaps' | 'holding'>;
+type SlotCaps = Pick<SupervisorContext, 'cap' | 'roleCaps' | 'holding'>;
 
-export interface RoleUse {
+interface RoleUse {
   readonly running: number;
   readonly cap: number;
 }
@@ -180,7 +180,7 @@ export const roleUse = (slots: Omit<SlotCaps, 'cap'>, role: Role): RoleUse | nul
 };
 
 /** A slot is free, also one of the role. */
-export const roomFor = (slots: SlotCaps): ((role: Role) => boolean) => {
+const roomFor = (slots: SlotCaps): ((role: Role) => boolean) => {
   const isSlotFree = atWork(slots).length < slots.cap;
   return (role) => {
     const use = roleUse(slots, role);
@@ -206,3 +206,19 @@ export const withLent = (
   lent: boolean,
 ): readonly HeldSlot[] =>
   holding.map((holder) => (holder.taskId === taskId ? { ...holder, lent } : holder));
+
+type QueueLimit = Pick<SupervisorContext, 'waiting' | 'queueLimit'>;
+
+/** The guards between a request and a slot. `explain` evaluates them for one request. */
+export const slotGuards = {
+  queueHasRoom: (
+    { context }: { readonly context: QueueLimit },
+    { request }: { readonly request: Pick<SlotRequest, 'taskId' | 'admitted'> },
+  ): boolean => mayWait(context, request),
+  /** For one of the waiting tasks: its role has room too. */
+  slotIsFree: (
+    { context }: { readonly context: SlotCaps },
+    { roles }: { readonly roles: readonly Role[] },
+  ): boolean => roles.some(roomFor(context)),
+};
+export type SlotGuard = keyof typeof slotGuards;

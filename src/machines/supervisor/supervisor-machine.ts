@@ -12,7 +12,6 @@ import {
   type Role,
   type TaskId,
 } from '../task.ts';
-import { slotGuards } from './slot-guards.ts';
 import {
   atWork,
   type BackendAnswer,
@@ -26,6 +25,7 @@ import {
   type SupervisorEvent,
   type SupervisorFact,
   type SupervisorInput,
+  slotGuards,
   streakAfter,
   streakAtMost,
   testedLimit,
@@ -33,6 +33,7 @@ import {
   withoutParking,
   withParking,
 } from './supervisor-context.ts';
+
 import {
   emptyQueue,
   requestsIn,

@@ -1,7 +1,7 @@
 import { assign, setup } from 'xstate';
 import type { Tell } from '../agent/agent-context.ts';
-import { hasRoomFor } from '../agent/agent-messages.ts';
-import { keptAfter, keptForNext, withMessage } from '../agent/kept-messages.ts';
+import { hasRoomFor, keptAfter, keptForNext, withMessage } from '../agent/agent-messages.ts';
+
 import { declareActor } from '../declare-actor.ts';
 import { type Refusal, refusal } from '../errors.ts';
 import { jitter } from '../jitter.ts';

@@ -4,14 +4,27 @@ import { messageOf } from '../message-of.ts';
 import {
   type CheckReport,
   hasPassed,
+  openChoices,
   phaseOf,
   type StepChoice,
+  stepsOf,
   type WorkflowContext,
   type WorkflowEvent,
   type WorkflowInput,
   type WorkflowTask,
 } from './workflow-context.ts';
-import { workflowGuards } from './workflow-guards.ts';
+
+type WithContext = { readonly context: WorkflowContext };
+
+/** The guards of a workflow that `explain` evaluates too. */
+export const workflowGuards = {
+  hasOpenChoices: ({ context }: WithContext): boolean => openChoices(context).length > 0,
+  hasNoSteps: ({ context }: WithContext): boolean =>
+    stepsOf(context, phaseOf(context)).length === 0,
+  hasPassed: (_: WithContext, { report }: { report: CheckReport }): boolean => hasPassed(report),
+  hasRoundsLeft: ({ context }: WithContext): boolean => context.round < phaseOf(context).rounds,
+};
+export type WorkflowGuard = keyof typeof workflowGuards;
 
 const reportOf = ({ event }: { event: { readonly output: CheckReport } }) => ({
   report: event.output,

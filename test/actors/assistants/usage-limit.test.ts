@@ -3,7 +3,7 @@ import {
   isRateLimit,
   limitEndIn,
   usageLimitIn,
-} from '../../../src/actors/assistants/usage-limit.ts';
+} from '../../../src/actors/assistants/usage-meter.ts';
 
 const now = Date.parse('2026-11-23T12:00:00.000Z');
 const iso = (at: number | null | undefined) =>

@@ -6,7 +6,7 @@ import type {
   Workspace,
   WorkTravel,
 } from '../../../src/actors/workspace/port.ts';
-import { createSharedWorkspace } from '../../../src/actors/workspace/worktrees/shared.ts';
+import { createSharedWorkspace } from '../../../src/actors/workspace/worktrees/select-workspace.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 

@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createOpenAiModel } from '../../../src/actors/model/openai/openai.ts';
-import { createSharedWorkspace } from '../../../src/actors/workspace/worktrees/shared.ts';
+import { createSharedWorkspace } from '../../../src/actors/workspace/worktrees/select-workspace.ts';
 import { crash } from '../../support/crash.ts';
 import { gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import { type Answer, startModelServer } from '../../support/model-server.ts';

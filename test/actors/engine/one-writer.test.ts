@@ -2,7 +2,7 @@ import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { createSharedWorkspace } from '../../../src/actors/workspace/worktrees/shared.ts';
+import { createSharedWorkspace } from '../../../src/actors/workspace/worktrees/select-workspace.ts';
 import { fakeAssistants, runsIn } from '../../support/assistants.ts';
 import {
   finish,

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import { createRunGraph } from '../../../src/actors/engine/service/run-graph.ts';
+import { createTaskViews } from '../../../src/actors/engine/tasks/loaded-tasks.ts';
 import { OwnedElsewhereError } from '../../../src/actors/engine/tasks/owned-elsewhere.ts';
-import { createTaskViews } from '../../../src/actors/engine/tasks/task-views.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { crash } from '../../support/crash.ts';
 import { embeddedAt } from '../../support/ledger.ts';

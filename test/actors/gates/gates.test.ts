@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import type { StepEvidence } from '../../../src/actors/gates/evidence.ts';
+import {
+  recommendationOf,
+  type StepEvidence,
+  verdictOf,
+} from '../../../src/actors/gates/evidence.ts';
 import {
   checkArtifacts,
   checkCoverage,
@@ -13,7 +17,6 @@ import {
   checkNextSteps,
   checkSections,
 } from '../../../src/actors/gates/research.ts';
-import { recommendationOf, verdictOf } from '../../../src/actors/gates/words.ts';
 
 type Files = Readonly<Record<string, string>>;
 

@@ -2,8 +2,8 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { issueOf } from '../../../src/actors/ledger/issue-line.ts';
-import { lineOf as issueLine } from '../../../src/actors/ledger/issue-text.ts';
+import { lineOf as issueLine, issueOf } from '../../../src/actors/ledger/issue-line.ts';
+
 import type { TaskId } from '../../../src/machines/task.ts';
 import { aTask } from '../../contracts/tracker.ts';
 import { embeddedAt, ledgerAt } from '../../support/ledger.ts';

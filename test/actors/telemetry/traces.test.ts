@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { createSpanExporter } from '../../../src/actors/telemetry/export-spans.ts';
-import type { Span } from '../../../src/actors/telemetry/span.ts';
+import { createSpanExporter, type Span } from '../../../src/actors/telemetry/export-spans.ts';
+
 import { traceJournal } from '../../../src/actors/telemetry/trace-journal.ts';
 import { startCollector } from '../../support/collector.ts';
 import {

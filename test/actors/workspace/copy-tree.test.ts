@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { copyTree } from '../../../src/actors/workspace/folders/copy-tree.ts';
+import { copyTree } from '../../../src/actors/workspace/folders/setup-cache.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 test('a folder is copied as it is: names, modes and times, links as links, pipes not read', async () => {

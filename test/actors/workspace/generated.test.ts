@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { generatedNote, isGenerated } from '../../../src/actors/workspace/saving/generated.ts';
+import { generatedNote, isGenerated } from '../../../src/actors/workspace/saving/snapshot.ts';
 
 test.each([
   ['coverage/', true],

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { PushTarget, Workspace } from '../../../src/actors/workspace/port.ts';
-import { createSharedWorkspace } from '../../../src/actors/workspace/worktrees/shared.ts';
+import { createSharedWorkspace } from '../../../src/actors/workspace/worktrees/select-workspace.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { openGitHub } from '../../support/forge/github.ts';

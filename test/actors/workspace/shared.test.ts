@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, realpath, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { createSharedWorkspace } from '../../../src/actors/workspace/worktrees/shared.ts';
+import { createSharedWorkspace } from '../../../src/actors/workspace/worktrees/select-workspace.ts';
 import { anAttempt, describeWorkspace } from '../../contracts/workspace.ts';
 
 const createProject = async (): Promise<string> => {

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { carriedName } from '../../../src/actors/workspace/travel/carried-work.ts';
+import { carriedName } from '../../../src/actors/workspace/travel/work-travel.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { attempt, branch, id, key, keyed, openCommon } from '../../support/common-repository.ts';

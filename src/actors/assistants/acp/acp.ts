@@ -9,7 +9,7 @@ import type {
   PermissionCall,
 } from '../port.ts';
 import { isTransient } from '../program.ts';
-import { isRateLimit } from '../usage-limit.ts';
+import { isRateLimit } from '../usage-meter.ts';
 import { type AcpAgent, acpAgent } from './known-agents.ts';
 import { createAcpRpc, type Rpc, RpcError } from './rpc.ts';
 import { acpArguments, acpCallSchema, createUpdateReader, toolOf } from './updates.ts';

@@ -10,7 +10,7 @@ import { type AttemptEnd, describeEnd, describeWork } from '../../results/result
 import { StoreError } from '../../store/port.ts';
 import type { Fence } from '../../tracker/port.ts';
 import type { SavedWork } from '../../workspace/port.ts';
-import type { TaskActorPorts } from './task-actor-ports.ts';
+import type { TaskActorPorts } from './system-ports.ts';
 
 const commentAtMost = 2_000;
 
@@ -49,7 +49,7 @@ const reportedEnd = ({ failure, reason }: EndedTask, label: EndLabel): AttemptEn
   return failure === null ? null : { status: 'failed', failure };
 };
 
-export type Report = AttemptInput & {
+type Report = AttemptInput & {
   readonly outcome: AttemptOutcome | null;
   readonly end: AttemptEnd;
 };

@@ -8,14 +8,19 @@ import type { SupervisorEvents } from '../slots/supervision.ts';
 import { patiently } from '../tasks/patient-reads.ts';
 import type { TaskHost } from '../tasks/task-host.ts';
 import { type AgentActors, createAgentActors } from './agent-actors.ts';
-import { type AgentRuns, createAgentRuns } from './agent-runs.ts';
 import type { Budgets } from './budgets.ts';
-import { createRunningWork, type RunningWork } from './running-work.ts';
+import {
+  type AgentRuns,
+  createAgentRuns,
+  createRunningWork,
+  type RunningWork,
+} from './running-work.ts';
+
 import type { BackendSelector } from './select-assistant.ts';
 import type { Settings } from './settings.ts';
 import type { SystemPorts } from './system-ports.ts';
 
-export interface AttemptsPorts {
+interface AttemptsPorts {
   readonly ports: SystemPorts;
   readonly settings: () => Settings;
   readonly journal: Journal;
@@ -26,7 +31,7 @@ export interface AttemptsPorts {
   readonly agentActor: (key: string) => AnyActorRef | undefined;
 }
 
-export interface Attempts {
+interface Attempts {
   readonly slots: Slots;
   readonly work: RunningWork;
   readonly agents: AgentActors;

@@ -5,9 +5,9 @@ import type { Journal } from '../../journal/journal.ts';
 import type { Entry } from '../../store/port.ts';
 import type { SupervisorEvents } from '../slots/supervision.ts';
 import type { KeptTasks } from '../tasks/loaded-tasks.ts';
-import type { RunChoices } from './task-actor-ports.ts';
+import type { RunChoices } from './system-ports.ts';
 
-export interface LimitsPorts {
+interface LimitsPorts {
   readonly journal: Pick<Journal, 'onCommit' | 'gather'>;
   readonly supervisor: Pick<SupervisorEvents, 'send' | 'on' | 'snapshot'>;
   readonly live: Pick<KeptTasks, 'get' | 'all'>;

@@ -6,7 +6,7 @@ import type { TaskHost } from '../tasks/task-host.ts';
 import { type Budgets, isFree } from './budgets.ts';
 import { type BackendSelector, missingFor, type SelectedBackend } from './select-assistant.ts';
 import { limitsFor, type Settings } from './settings.ts';
-import type { RunChoices } from './task-actor-ports.ts';
+import type { RunChoices } from './system-ports.ts';
 
 /**
  * The name of the limits that hold up a run: each provider has its own. Those of OpenAI are called as

@@ -3,8 +3,8 @@ import type { BudgetLimits } from '../../../machines/agent/budget.ts';
 import type { QueueMember } from '../../../machines/merge-queue/merge-queue-context.ts';
 import type { SupervisorInput } from '../../../machines/supervisor/supervisor-context.ts';
 import type { AttemptInput, Role, RunOptions } from '../../../machines/task.ts';
-import type { OnInterrupted } from '../../agent/interrupted-calls.ts';
 import type { RoleProfile } from '../../agent/prompt.ts';
+import type { OnInterrupted } from '../../agent/tool-calls.ts';
 import type { McpServer } from '../../mcp/port.ts';
 import { contextWindowOf } from '../../model/context-windows.ts';
 import type { Price } from '../../model/price.ts';
@@ -13,7 +13,7 @@ import type { MergeMode } from '../../workspace/port.ts';
 import type { SetupSettings, SetupTrust } from './setup-worktree.ts';
 
 /** `auto`: our loop if there is a key, else an assistant that is logged in. */
-export type BackendChoice = 'auto' | 'scripted' | Backend;
+type BackendChoice = 'auto' | 'scripted' | Backend;
 
 /** Null: as for every role. */
 export interface RoleSettings extends RoleProfile {

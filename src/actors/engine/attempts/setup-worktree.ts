@@ -2,7 +2,7 @@ import { lastLines } from '../../../machines/last-lines.ts';
 import { type AttemptInput, type Failure, failureOf } from '../../../machines/task.ts';
 import type { EventType } from '../../journal/event-types.ts';
 import type { NetworkAccess } from '../../network/access.ts';
-import { plainText } from '../../process/plain-text.ts';
+import { plainText } from '../../process/text-gatherer.ts';
 import type { Network, Sandbox } from '../../sandbox/port.ts';
 import { runSandboxed } from '../../sandbox/run-sandboxed.ts';
 import type { CommandFolder, OpenWorkspace, Workspace } from '../../workspace/port.ts';

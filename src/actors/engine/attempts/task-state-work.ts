@@ -13,11 +13,11 @@ import type {
 } from '../../../machines/task.ts';
 import { persistedSnapshot } from '../../journal/snapshots.ts';
 import type { SavedActor } from '../../store/port.ts';
-import { defaultCloseReason } from '../../tracker/close-reason.ts';
-import type { Fence, StatusChange } from '../../tracker/port.ts';
+import { defaultCloseReason, type Fence, type StatusChange } from '../../tracker/port.ts';
+
 import { sendsBack } from '../merging/rework.ts';
 import { type AttemptEnds, asDiskProblem, createAttemptEnds } from './attempt-end.ts';
-import type { TaskActorPorts } from './task-actor-ports.ts';
+import type { TaskActorPorts } from './system-ports.ts';
 
 const savedSchema = z.looseObject({
   status: z.enum(['active', 'done', 'error', 'stopped']),

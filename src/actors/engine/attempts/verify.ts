@@ -2,7 +2,7 @@ import { failingLines } from '../../../machines/last-lines.ts';
 import { someOf } from '../../../machines/plural.ts';
 import type { AttemptInput, Failure } from '../../../machines/task.ts';
 import type { EventType } from '../../journal/event-types.ts';
-import { plainText } from '../../process/plain-text.ts';
+import { plainText } from '../../process/text-gatherer.ts';
 import type { Network, Sandbox } from '../../sandbox/port.ts';
 import { runSandboxed } from '../../sandbox/run-sandboxed.ts';
 import type { CommandFolder, OpenWorkspace, Workspace } from '../../workspace/port.ts';

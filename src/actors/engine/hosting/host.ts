@@ -13,14 +13,14 @@ import { staleCommit } from '../../journal/commit-answer.ts';
 import { durable } from '../../journal/durable-actor.ts';
 import { entry } from '../../journal/event-types.ts';
 import type { Journal } from '../../journal/journal.ts';
-import { type HostedStart, hostedKey } from '../../journal/replay/replay-hosted.ts';
+import { type HostedStart, hostedKey } from '../../journal/replay/replay.ts';
 import { readEach, readSnapshot, restoredSnapshot } from '../../journal/snapshots.ts';
 import type { Answer, Change, HostedKind, SavedActor, Store } from '../../store/port.ts';
 import type { ActorRoot } from '../slots/actor-system.ts';
 import { createRestoreRetries } from '../tasks/restore-retries.ts';
 
 /** A chart whose actors the host runs: one row in the store for each. */
-export interface HostedChart<Snapshot extends AnyMachineSnapshot> {
+interface HostedChart<Snapshot extends AnyMachineSnapshot> {
   readonly kind: HostedKind;
   /** Has the actors that it invokes; each can be repeated after a restart. */
   readonly machine: AnyStateMachine;

@@ -1,6 +1,6 @@
 import { isServiceError } from '../../../machines/errors.ts';
-import { sourceOf } from '../../../machines/task-source.ts';
-import { statusInTracker, type TrackedTask } from '../../../machines/tracked-task.ts';
+import { sourceOf, statusInTracker, type TrackedTask } from '../../../machines/tracked-task.ts';
+
 import type { Forge, ForgeIssue } from '../../forge/port.ts';
 import type { TaskView } from '../../journal/task-view.ts';
 import type { StatusWrites, TaskFields, TrackerReads, TrackerWrites } from '../../tracker/port.ts';

@@ -1,9 +1,9 @@
 import { isServiceError, ServiceError } from '../../../machines/errors.ts';
 import { parseTaskId, type TaskId } from '../../../machines/task.ts';
-import { sourceOf } from '../../../machines/task-source.ts';
-import type { TrackedTask } from '../../../machines/tracked-task.ts';
+import { sourceOf, type TrackedTask } from '../../../machines/tracked-task.ts';
+
 import type { TaskView } from '../../journal/task-view.ts';
-import { requireValidTask } from '../../ledger/new-issue.ts';
+import { requireValidTask } from '../../ledger/issue.ts';
 import type { StatusWrites, TaskFields, TrackerReads, TrackerWrites } from '../../tracker/port.ts';
 import { closedMark, markIn } from './issue-item.ts';
 import { type ImportItem, type OrderedItem, orderItems } from './order-items.ts';

@@ -1,6 +1,6 @@
 import type { TaskId } from '../../../machines/task.ts';
 import { parseTaskId } from '../../../machines/task.ts';
-import { sourceOf } from '../../../machines/task-source.ts';
+import { sourceOf } from '../../../machines/tracked-task.ts';
 import type { Forge } from '../../forge/port.ts';
 import type { TaskView } from '../../journal/task-view.ts';
 import type { EntryReads } from '../../store/port.ts';

@@ -23,8 +23,8 @@ import { plural } from '../../../machines/plural.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import { statusInTracker, type TrackedTask } from '../../../machines/tracked-task.ts';
 import { UnreadableStateError } from '../../journal/chart-versions.ts';
-import { entry } from '../../journal/event-types.ts';
-import { mergeData, mergeEntry } from '../../journal/merge-entry.ts';
+import { entry, mergeData, mergeEntry } from '../../journal/event-types.ts';
+
 import { type TaskView, toView } from '../../journal/task-view.ts';
 import { createSerialQueue } from '../../process/serial-queue.ts';
 import type { Results } from '../../results/results.ts';
@@ -44,7 +44,7 @@ export type MergeWish = Pick<
   'taskId' | 'attempt' | 'style' | 'verify' | 'by' | 'force' | 'undo'
 >;
 
-export type Withdrawn = Pick<MergeConflict, 'why' | 'reopened' | 'run_again'>;
+type Withdrawn = Pick<MergeConflict, 'why' | 'reopened' | 'run_again'>;
 
 export interface PlannedMerge {
   readonly task_id: TaskId;

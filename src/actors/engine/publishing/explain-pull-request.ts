@@ -1,7 +1,7 @@
 import type { PullRequestContext } from '../../../machines/pull-request/pull-request-context.ts';
 import { pullRequestMachine } from '../../../machines/pull-request/pull-request-machine.ts';
 import type { TaskId } from '../../../machines/task.ts';
-import { hostedKey } from '../../journal/replay/replay-hosted.ts';
+import { hostedKey } from '../../journal/replay/replay.ts';
 import { readEach, readSnapshot } from '../../journal/snapshots.ts';
 import type { PullRequestView } from '../../journal/task-view.ts';
 import type { ActorReads } from '../../store/port.ts';

@@ -6,7 +6,7 @@ import {
   wantsAttempt,
 } from '../../../machines/pull-request/pull-request-context.ts';
 import type { TaskId } from '../../../machines/task.ts';
-import { hostedKey } from '../../journal/replay/replay-hosted.ts';
+import { hostedKey } from '../../journal/replay/replay.ts';
 import { readEach, readSnapshot } from '../../journal/snapshots.ts';
 import type { PullRequestView, TaskView } from '../../journal/task-view.ts';
 import type { ActorReads } from '../../store/port.ts';

@@ -1,11 +1,13 @@
 import type { StartConflict } from '../../../machines/agent/agent-context.ts';
 import { describeFailure } from '../../../machines/describe-failure.ts';
 import { describeRefusal, refusal } from '../../../machines/errors.ts';
-import { type SlotGuard, slotGuards } from '../../../machines/supervisor/slot-guards.ts';
 import {
   roleUse,
+  type SlotGuard,
   type SupervisorContext,
+  slotGuards,
 } from '../../../machines/supervisor/supervisor-context.ts';
+
 import { allowedCommands } from '../../../machines/task/command-refusals.ts';
 import { type RunGuard, runGuardNames, runGuards } from '../../../machines/task/run-guards.ts';
 import type { TaskContext } from '../../../machines/task/task-context.ts';
@@ -15,7 +17,7 @@ import type { TaskView } from '../../journal/task-view.ts';
 import type { ExplainedPullRequest } from '../publishing/explain-pull-request.ts';
 
 /** A guard of the task chart or of the supervisor, evaluated now. */
-export interface ExplainedGuard {
+interface ExplainedGuard {
   readonly guard: RunGuard | SlotGuard;
   readonly value: boolean;
   readonly inputs: Readonly<Record<string, unknown>>;
@@ -75,7 +77,7 @@ const inputs: Readonly<
   }),
 };
 
-export interface ExplainInputs {
+interface ExplainInputs {
   readonly finding: Finding;
   readonly slots: SlotUse;
   readonly supervisor: SupervisorContext;

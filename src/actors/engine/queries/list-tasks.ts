@@ -1,13 +1,37 @@
 import { ServiceError } from '../../../machines/errors.ts';
+import { isForPerson } from '../../../machines/for-person.ts';
 import type { TaskId } from '../../../machines/task.ts';
-import type { PageOrder, PageRequest, TrackedTask } from '../../../machines/tracked-task.ts';
+import {
+  type PageOrder,
+  type PageRequest,
+  statusInTracker,
+  type TrackedTask,
+} from '../../../machines/tracked-task.ts';
+import type { WorkflowSnapshot } from '../../../machines/workflow/workflow-machine.ts';
+import { persistedSnapshot, readEach } from '../../journal/snapshots.ts';
 import type { TaskView } from '../../journal/task-view.ts';
 import type { ActorReads } from '../../store/port.ts';
 import type { TrackerReads } from '../../tracker/port.ts';
 import type { WorkReads } from '../../workspace/worktrees/work-view.ts';
 import { withPullRequests } from '../publishing/pull-request-view.ts';
-import { readPersonsTasks } from './persons-tasks.ts';
 import { withWork } from './task-usage.ts';
+
+/** The tasks for which workflows wait for a person now. */
+const readPersonsTasks = async (
+  store: Pick<ActorReads, 'openHosted'>,
+  tracker: Pick<TrackerReads, 'findMany'>,
+): Promise<readonly TrackedTask[]> => {
+  const ids = readEach(await store.openHosted('workflow'), (saved) => {
+    const { context }: Pick<WorkflowSnapshot, 'context'> = persistedSnapshot(saved);
+    const isNow = ({ phase, round }: (typeof context.tasks)[number]): boolean =>
+      phase === context.phase && round === context.round;
+    return context.tasks.filter(isNow).map(({ taskId }) => taskId);
+  }).flat();
+  const found = ids.length === 0 ? [] : await tracker.findMany(ids);
+  return found.filter(
+    (task) => task.ready && isForPerson(task.labels) && statusInTracker(task) === 'queued',
+  );
+};
 
 export interface ListRequest {
   /** A beginning or an end of ids; then the tasks are sorted by id, on one page. */
@@ -30,7 +54,7 @@ export interface TaskPage {
   readonly note?: string;
 }
 
-export interface ListPorts {
+interface ListPorts {
   readonly tracker: TrackerReads;
   /** Null in a project without runs. */
   readonly store: Pick<ActorReads, 'tasks' | 'openHosted' | 'actors'> | null;

@@ -7,8 +7,14 @@ import { asTracked, savedSnapshot, viewSaved } from '../../journal/snapshots.ts'
 import type { TaskView } from '../../journal/task-view.ts';
 import { requestData } from '../../journal/transition-frames.ts';
 import type { Store, StoreReads, StoreWrites } from '../../store/port.ts';
-import { defaultCloseReason } from '../../tracker/close-reason.ts';
-import type { StatusWrites, TrackerInfo, TrackerReads, TrackerWrites } from '../../tracker/port.ts';
+import {
+  defaultCloseReason,
+  type StatusWrites,
+  type TrackerInfo,
+  type TrackerReads,
+  type TrackerWrites,
+} from '../../tracker/port.ts';
+
 import type { WorkReads } from '../../workspace/worktrees/work-view.ts';
 import { requireAnswer } from './require-answer.ts';
 import { requireId } from './task-id.ts';

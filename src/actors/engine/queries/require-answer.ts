@@ -1,7 +1,7 @@
 import { ServiceError } from '../../../machines/errors.ts';
 import { asksForStep, isForPerson } from '../../../machines/for-person.ts';
 import { statusInTracker, type TrackedTask } from '../../../machines/tracked-task.ts';
-import { workflowKey } from '../../journal/replay/replay-hosted.ts';
+import { workflowKey } from '../../journal/replay/replay.ts';
 
 /** `no`, and not the first word of a sentence: `no problems found`. */
 const isBareNo = /^\s*no\s*(?:[,;:.!-]|$)/i;

@@ -8,20 +8,23 @@ import {
   differenceFrom,
   entriesUpTo,
   fold,
+  foldHosted,
+  hostedDifference,
+  hostedKey,
   type ReplayedStep,
 } from '../../journal/replay/replay.ts';
-import { foldHosted, hostedDifference, hostedKey } from '../../journal/replay/replay-hosted.ts';
+
 import { removedView, type TaskView } from '../../journal/task-view.ts';
 import type { Entry, KeptEntry, StoreReads } from '../../store/port.ts';
 
-export interface ReplayRequest {
+interface ReplayRequest {
   readonly taskId: string;
   /** Last seq to replay; null: all. */
   readonly at: number | null;
 }
 
 /** Result of a replay of a task's journal (`agent replay`). */
-export interface Replayed {
+interface Replayed {
   readonly task_id: string;
   readonly steps: readonly ReplayedStep[];
   readonly state: { readonly task: unknown; readonly agent: unknown };
@@ -32,14 +35,14 @@ export interface Replayed {
   readonly history_removed?: TaskView['history_removed'];
 }
 
-export interface TaskHistory {
+interface TaskHistory {
   readonly entries: readonly unknown[];
   readonly next_after?: number;
   /** Present when entries after the given seq were removed. */
   readonly history_removed?: TaskView['history_removed'];
 }
 
-export interface HistoryRequest {
+interface HistoryRequest {
   readonly taskId: string;
   readonly after?: number;
   readonly limit?: number;

@@ -6,8 +6,8 @@ import type { Acceptance } from '../../../machines/task/task-context.ts';
 import { finalStatuses, type TaskId } from '../../../machines/task.ts';
 import { holderOf, isTaken, type TrackedTask } from '../../../machines/tracked-task.ts';
 import type { ImageData, ImageFacts } from '../../files/image.ts';
-import { type Decided, decidedIn } from '../../journal/decision.ts';
-import { entry } from '../../journal/event-types.ts';
+import { type Decided, decidedIn, entry } from '../../journal/event-types.ts';
+
 import type { TaskView } from '../../journal/task-view.ts';
 import { endLabels } from '../../ledger/issue.ts';
 import type { Answer, NamedImage, NewEntry, Store, StoreReads } from '../../store/port.ts';
@@ -141,7 +141,7 @@ export interface CreateRequest {
   readonly attachments?: readonly NamedImage[];
 }
 
-export interface DecidedList {
+interface DecidedList {
   readonly decisions: readonly Decided[];
 }
 
@@ -177,7 +177,7 @@ export interface TaskQueries extends TaskEdits, TaskHistories {
   removeDependency(taskId: string, dependsOn: string): Promise<TaskView>;
 }
 
-export interface TaskQueryPorts {
+interface TaskQueryPorts {
   readonly tracker: Pick<TrackerInfo, 'actor'> &
     TrackerReads &
     TrackerWrites &

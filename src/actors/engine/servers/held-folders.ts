@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { Merged, Train } from '../../../machines/merge-queue/merge-queue-context.ts';
 import type { AttemptInput, TaskId } from '../../../machines/task.ts';
-import { commitPatiently } from '../../agent/patient-commit.ts';
+import { commitPatiently } from '../../agent/step-log.ts';
 import { changesMade } from '../../agent/steps.ts';
 import type { Journal } from '../../journal/journal.ts';
 import { withDeadline } from '../../process/deadline.ts';

@@ -7,8 +7,8 @@ import type { TaskId } from '../../../machines/task.ts';
 import type { TaskView } from '../../journal/task-view.ts';
 import type { Workspace } from '../../workspace/port.ts';
 import { requireId } from '../queries/task-id.ts';
+import type { TaskViews } from '../tasks/loaded-tasks.ts';
 import type { TaskCommands } from '../tasks/task-commands.ts';
-import type { TaskViews } from '../tasks/task-views.ts';
 import type { ExecutePorts } from './execute-task.ts';
 
 interface LineRange {

@@ -28,12 +28,11 @@ import {
   withDependencies,
 } from '../queries/task-graph.ts';
 import { requireId } from '../queries/task-id.ts';
+import type { TaskViews } from '../tasks/loaded-tasks.ts';
 import { OwnedElsewhereError } from '../tasks/owned-elsewhere.ts';
 import { createSharedCalls } from '../tasks/shared-calls.ts';
 import { RepeatedRequestError } from '../tasks/task-commands.ts';
-import type { TaskViews } from '../tasks/task-views.ts';
-import { type ExecutePorts, runRequest } from './execute-task.ts';
-import { nextOptions } from './next-options.ts';
+import { type ExecutePorts, nextOptions, runRequest } from './execute-task.ts';
 
 export interface RunGraphRequest {
   /** With all that they depend on; absent: every task that is not complete. */
@@ -67,7 +66,7 @@ export interface PlannedRun {
 }
 
 /** Why a task is skipped that no request of its own would start, or that needs something first. */
-export type SkipCode = 'complete' | 'no_role' | 'for_person' | 'approved';
+type SkipCode = 'complete' | 'no_role' | 'for_person' | 'approved';
 
 export interface GraphRun {
   readonly accepted: readonly {
@@ -83,7 +82,7 @@ export interface GraphRun {
   }[];
 }
 
-export interface RunGraphPorts extends Omit<ExecutePorts, 'queries' | 'tracker' | 'usedBudget'> {
+interface RunGraphPorts extends Omit<ExecutePorts, 'queries' | 'tracker' | 'usedBudget'> {
   readonly tracker: Pick<TrackerReads, 'findMany' | 'page'> & Pick<TrackerInfo, 'actor'>;
   readonly views: Pick<TaskViews, 'snapshotOf' | 'viewOf'>;
   /** Tasks that may wait. */

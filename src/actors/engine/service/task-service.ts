@@ -4,8 +4,8 @@ import { isForPerson } from '../../../machines/for-person.ts';
 import type { SupervisorContext } from '../../../machines/supervisor/supervisor-context.ts';
 import type { Finding, Role, RunOptions, TaskId } from '../../../machines/task.ts';
 import { holderOf, isTaken } from '../../../machines/tracked-task.ts';
-import { decisionData } from '../../journal/decision.ts';
-import { entry } from '../../journal/event-types.ts';
+import { decisionData, entry } from '../../journal/event-types.ts';
+
 import { conflictsOf } from '../../journal/snapshots.ts';
 import type { TaskView } from '../../journal/task-view.ts';
 import { requestData } from '../../journal/transition-frames.ts';
@@ -27,15 +27,16 @@ import { requireAgents, requireAnswer } from '../queries/require-answer.ts';
 import { cycleReason, orderTasks, withDependencies } from '../queries/task-graph.ts';
 import { requireId } from '../queries/task-id.ts';
 import { createTaskQueries, type TaskQueries } from '../queries/task-queries.ts';
+import type { TaskViews } from '../tasks/loaded-tasks.ts';
 import type { TaskCommands } from '../tasks/task-commands.ts';
-import type { TaskViews } from '../tasks/task-views.ts';
 import {
   createExecute,
   type ExecutePorts,
   type ExecuteRequest,
   type Execution,
+  nextOptions,
 } from './execute-task.ts';
-import { nextOptions } from './next-options.ts';
+
 import { createReview, type TaskReviews } from './review-task.ts';
 import {
   createRunGraph,
@@ -112,7 +113,7 @@ const createAttemptChanges = ({
 });
 
 /** What a person says to the agent of a task. */
-export interface AgentMessages {
+interface AgentMessages {
   /**
    * Answers the open question. @throws task_not_found, event_not_allowed, stale_attempt,
    * invalid_params
@@ -166,7 +167,7 @@ export interface TaskService
   ): Promise<TaskView>;
 }
 
-export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'> {
+interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'> {
   readonly store: ExecutePorts['store'] & StoreReads & Pick<Store, 'images'>;
   readonly tracker: TrackerInfo & TrackerReads & TrackerWrites & Pick<StatusWrites, 'reopen'>;
   readonly commands: TaskCommands;

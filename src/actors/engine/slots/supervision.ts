@@ -2,15 +2,17 @@ import { createActor, type SnapshotFrom, waitFor } from 'xstate';
 import type { agentMachine } from '../../../machines/agent/agent-machine.ts';
 import {
   atWork,
+  pauseOf,
   type SupervisorEvent,
   type SupervisorFact,
   type SupervisorInput,
 } from '../../../machines/supervisor/supervisor-context.ts';
 import { supervisorMachine } from '../../../machines/supervisor/supervisor-machine.ts';
 import { endsWithChildren } from '../../journal/durable-actor.ts';
+import type { SlotUse } from '../queries/explain.ts';
 import type { ActorRoot } from './actor-system.ts';
 
-export type SupervisorSnapshot = SnapshotFrom<typeof supervisorMachine>;
+type SupervisorSnapshot = SnapshotFrom<typeof supervisorMachine>;
 type FactOf<Type> = Extract<SupervisorFact, { type: Type }>;
 
 /** Talks to the supervisor actor, whichever is there. */
@@ -32,7 +34,7 @@ export interface Supervision extends SupervisorEvents {
   stop(): void;
 }
 
-export interface SupervisedWork {
+interface SupervisedWork {
   readonly agent: typeof agentMachine;
   /** Stops every task actor. @throws when gathered changes cannot be committed */
   readonly dropTasks: () => Promise<void>;
@@ -40,7 +42,7 @@ export interface SupervisedWork {
   readonly restore: () => Promise<void>;
 }
 
-export interface SupervisionPorts {
+interface SupervisionPorts {
   readonly root: ActorRoot;
   readonly input: () => SupervisorInput;
   readonly now: () => number;
@@ -202,5 +204,33 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
       recovery.stop();
       root.stop(actor);
     },
+  };
+};
+
+export const endQueuePauses = (
+  supervisor: Pick<SupervisorEvents, 'on' | 'send'>,
+  log: (message: string, facts: Readonly<Record<string, unknown>>) => void,
+): { stop(): void } => {
+  let timer: NodeJS.Timeout | undefined;
+  supervisor.on('queue.paused', ({ ms }) => {
+    log('queue paused: attempts in a row failed with the same provider error', { pause_ms: ms });
+    clearTimeout(timer);
+    timer = setTimeout(() => supervisor.send({ type: 'pause.over' }), ms).unref();
+  });
+  return { stop: () => clearTimeout(timer) };
+};
+
+export const slotUseOf = (snapshot: SupervisorSnapshot): SlotUse => {
+  const { waiting, cap, queueLimit, streak } = snapshot.context;
+  const isPaused = (snapshot.matches('paused') || snapshot.matches('probing')) && streak !== null;
+  const paused = isPaused
+    ? `the queue is paused: attempts in a row failed with the same provider error (${streak.message}); it is tried again every ${pauseOf(snapshot.context) / 1_000} s`
+    : null;
+  return {
+    running: atWork(snapshot.context).length,
+    waiting: waiting.length,
+    cap,
+    queueLimit,
+    paused,
   };
 };

@@ -1,9 +1,16 @@
 import type { ActorRefFrom } from 'xstate';
 import type { AgentSnapshot } from '../../../machines/agent/agent-machine.ts';
-import type { TaskMachine } from '../../../machines/task/task-machine.ts';
+import type { TaskContext } from '../../../machines/task/task-context.ts';
+import type { TaskMachine, TaskSnapshot } from '../../../machines/task/task-machine.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import type { TrackedTask } from '../../../machines/tracked-task.ts';
-import type { AgentState } from '../../journal/task-view.ts';
+import {
+  asTracked,
+  type SavedTaskReads,
+  savedSnapshot,
+  viewSaved,
+} from '../../journal/snapshots.ts';
+import { type AgentState, type TaskView, toView } from '../../journal/task-view.ts';
 import type { PreviousView } from '../../journal/transition-frames.ts';
 
 export interface LoadedTask {
@@ -38,7 +45,7 @@ export interface KeptTasks {
   beginUse(taskId: TaskId): () => void;
 }
 
-export interface Discards {
+interface Discards {
   /** Stops an actor whose state could not be committed; it is restored from the state before. */
   discard(taskId: TaskId, task: LoadedTask, error: unknown): void;
   /** Names who restores it. */
@@ -104,3 +111,46 @@ export const createLoadedTasks = (stopActor: (actor: LoadedTask['actor']) => voi
     },
   };
 };
+
+export interface TaskViews {
+  viewOf(tracked: TrackedTask): Promise<TaskView>;
+  /** The view of a live task as the tracker had it last. */
+  viewOfLive(task: LoadedTask): TaskView;
+  /** Null unless the task is live. */
+  contextOf(taskId: TaskId): TaskContext | null;
+  /** A live task as the tracker had it last, for when the tracker is away. */
+  knownTask(taskId: TaskId): TrackedTask | null;
+  priorityOf(taskId: TaskId): number;
+  /** With `tracked`, a task at rest follows its status in the tracker. */
+  snapshotOf(taskId: TaskId, tracked?: TrackedTask | null): Promise<TaskSnapshot>;
+}
+
+interface TaskViewPorts {
+  readonly store: SavedTaskReads;
+  readonly now: () => number;
+  readonly live: (taskId: TaskId) => LoadedTask | null;
+}
+
+export const agentOfAttempt = (task: LoadedTask, attempt: number): AgentState | null =>
+  task.agent?.context.attempt === attempt ? task.agent : null;
+
+const viewOfLive = (live: LoadedTask, tracked: TrackedTask): TaskView => {
+  const task = live.actor.getSnapshot();
+  const changedAt = live.shown?.changedAt ?? 0;
+  return toView({ tracked, task, agent: agentOfAttempt(live, task.context.attempt), changedAt });
+};
+
+export const createTaskViews = ({ store, now, live }: TaskViewPorts): TaskViews => ({
+  viewOf: async (tracked) => {
+    const found = live(tracked.id);
+    return found === null ? viewSaved(store, tracked) : viewOfLive(found, tracked);
+  },
+  viewOfLive: (task) => viewOfLive(task, task.tracked),
+  contextOf: (taskId) => live(taskId)?.actor.getSnapshot().context ?? null,
+  knownTask: (taskId) => live(taskId)?.tracked ?? null,
+  priorityOf: (taskId) => live(taskId)?.tracked.priority ?? 2,
+  snapshotOf: async (taskId, tracked = null) => {
+    const snapshot = live(taskId)?.actor.getSnapshot() ?? (await savedSnapshot(store, taskId));
+    return tracked === null ? snapshot : asTracked(snapshot, tracked, now());
+  },
+});

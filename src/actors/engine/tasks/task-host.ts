@@ -15,9 +15,15 @@ import type { Change, CommitAnswer, SavedActor, Store } from '../../store/port.t
 import type { PreparedChange, Tracker } from '../../tracker/port.ts';
 import type { ActorRoot } from '../slots/actor-system.ts';
 import { createTimerWheel, type TimerWheel } from './deadlines.ts';
-import { createLoadedTasks, type LoadedTask, type LoadedTasks } from './loaded-tasks.ts';
+import {
+  agentOfAttempt,
+  createLoadedTasks,
+  createTaskViews,
+  type LoadedTask,
+  type LoadedTasks,
+  type TaskViews,
+} from './loaded-tasks.ts';
 import { patiently } from './patient-reads.ts';
-import { agentOfAttempt, createTaskViews, type TaskViews } from './task-views.ts';
 
 type ToCommit = NonNullable<PreparedChange['toCommit']>;
 
@@ -234,7 +240,7 @@ const createTransitionRecorder = (ports: RecorderPorts): TransitionRecorder => {
   };
 };
 
-export interface TaskHostPorts {
+interface TaskHostPorts {
   readonly root: ActorRoot;
   readonly tracker: Tracker;
   readonly store: Store;

@@ -14,10 +14,9 @@ import type { Journal } from '../../journal/journal.ts';
 import { ActorEndedError, sendRequest } from '../../journal/requests.ts';
 import type { TaskView } from '../../journal/task-view.ts';
 import type { RequestAnswers } from '../../store/port.ts';
-import type { LoadedTask, LoadedTasks } from './loaded-tasks.ts';
+import type { LoadedTask, LoadedTasks, TaskViews } from './loaded-tasks.ts';
 import { createSharedCalls } from './shared-calls.ts';
 import type { TaskRegistry } from './task-registry.ts';
-import type { TaskViews } from './task-views.ts';
 
 /** The names of `respond` and `tell` on the wire. */
 const responsePaths = { inputId: 'input_id', text: 'text', decision: 'decision' } as const;
@@ -28,7 +27,7 @@ export const asResponseError = (refused: Refusal | ResponseProblem): ServiceErro
   return new ServiceError('invalid_params', { fields: [{ path: responsePaths[field], problem }] });
 };
 
-export interface TellPorts {
+interface TellPorts {
   readonly live: Pick<LoadedTasks, 'get'>;
   readonly views: Pick<TaskViews, 'snapshotOf' | 'viewOfLive'>;
   readonly registry: Pick<TaskRegistry, 'use'>;

@@ -17,15 +17,20 @@ import {
   trackerSnapshot,
 } from '../../journal/transition-frames.ts';
 import type { EntryReads, NewEntry, SavedActor } from '../../store/port.ts';
-import { ignoreStartedRun, onlyWhileIdle } from '../../tracker/idle-fence.ts';
-import type { StatusWrites, TrackerInfo, TrackerReads } from '../../tracker/port.ts';
+import {
+  ignoreStartedRun,
+  onlyWhileIdle,
+  type StatusWrites,
+  type TrackerInfo,
+  type TrackerReads,
+} from '../../tracker/port.ts';
 
 interface ObservedTask {
   readonly actor: ActorRefFrom<typeof taskMachine>;
   tracked: TrackedTask;
 }
 
-export interface ObserverPorts {
+interface ObserverPorts {
   readonly tracker: TrackerInfo & Pick<TrackerReads, 'find'> & Pick<StatusWrites, 'release'>;
   readonly store: SavedTaskReads & Pick<EntryReads, 'latest'>;
   readonly journal: Journal;

@@ -3,16 +3,22 @@ import type { TaskId } from '../../../machines/task.ts';
 import { holderOf, statusInTracker, type TrackedTask } from '../../../machines/tracked-task.ts';
 import { shownIn } from '../../journal/transition-frames.ts';
 import type { ActorReads, EntryReads, SavedActor } from '../../store/port.ts';
-import { ignoreStartedRun, onlyWhileIdle } from '../../tracker/idle-fence.ts';
-import type { Fence, StatusWrites, TrackerInfo, TrackerReads } from '../../tracker/port.ts';
+import {
+  type Fence,
+  ignoreStartedRun,
+  onlyWhileIdle,
+  type StatusWrites,
+  type TrackerInfo,
+  type TrackerReads,
+} from '../../tracker/port.ts';
 
 /** Asks the tracker at intervals what changed, and reports changes by others. */
-export interface TrackerWatch {
+interface TrackerWatch {
   start(): void;
   stop(): Promise<void>;
 }
 
-export interface WatchPorts {
+interface WatchPorts {
   readonly tracker: TrackerInfo &
     Pick<TrackerReads, 'page' | 'changes' | 'findMany'> &
     Pick<StatusWrites, 'release'>;

@@ -12,14 +12,15 @@ import {
 import type { PostgresAddress } from './address.ts';
 import { connectPostgres, type PostgresConnection } from './connect.ts';
 import { hearServers, type ServerHearing } from './hear-servers.ts';
-import { createJournalEnd, type JournalEnd } from './journal-end.ts';
 import { migrate, requireTables } from './migrate.ts';
 import { createPool, type Pool } from './pool.ts';
 import { tableNames } from './schema.ts';
 import {
   type AnswerOn,
   beginMs,
+  createJournalEnd,
   createPostgresTransactions,
+  type JournalEnd,
   runWork,
   undo,
 } from './transactions.ts';

@@ -1,7 +1,6 @@
 import type { Row } from '../rows/rows.ts';
 import type { PostgresConnection } from './connect.ts';
-import { endColumns, type JournalEnd } from './journal-end.ts';
-import { beginMs } from './transactions.ts';
+import { beginMs, endColumns, type JournalEnd } from './transactions.ts';
 
 interface Notices {
   close(): void;
@@ -74,7 +73,7 @@ const listenFor = ({ open, channel, heard, look }: NoticesOptions): Notices => {
 };
 
 /** Hears of rows in `server_calls`. A notice is a hint: either may be called when nothing is there. */
-export interface CallListener {
+interface CallListener {
   /** This start of the server. */
   readonly node: string;
   readonly called: () => void;

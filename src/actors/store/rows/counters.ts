@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { isDurationRow, rowsOfDuration, rowsOfEntry, timedTypes } from '../durations.ts';
 import type { Counters, Entry } from '../port.ts';
-import { createRowInsert } from './insert-rows.ts';
-import type { Database, Work } from './rows.ts';
+import { createRowInsert, type Database, type Work } from './rows.ts';
+
 import { rowsPerRead } from './stored-entry.ts';
 
 const zeroCounters: Counters = {
@@ -94,7 +94,7 @@ const countEntry = (before: Counters, entry: Counted): Counters => {
   return fold === undefined ? counters : fold(counters, JSON.parse(data));
 };
 
-export interface CounterRows {
+interface CounterRows {
   /**
    * Inside a transaction, before its entries are written. A database of version 2.1 is counted
    * once.

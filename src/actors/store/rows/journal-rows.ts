@@ -1,10 +1,15 @@
 import { type Entry, type NewEntry, StoreError } from '../port.ts';
-import { hashOfEntry } from './hash-chain.ts';
-import { createRowInsert } from './insert-rows.ts';
-import { createRowRead } from './read-rows.ts';
-import { type Database, type Row, together, type Value, type Work } from './rows.ts';
+import {
+  createRowInsert,
+  createRowRead,
+  type Database,
+  type Row,
+  together,
+  type Value,
+  type Work,
+} from './rows.ts';
 import { createSnapshotBase, type SnapshotBase, withBase } from './snapshot-data.ts';
-import { type StoredEntry, storedEntryOf } from './stored-entry.ts';
+import { hashOfEntry, type StoredEntry, storedEntryOf } from './stored-entry.ts';
 
 /** Whole snapshots that are kept, and the length of one. */
 const basesAtMost = { count: 256, characters: 16 * 1024 };

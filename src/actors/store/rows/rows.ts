@@ -54,7 +54,7 @@ export interface Transacting {
   read<Result>(work: () => Work<Result>): Answer<Result>;
 }
 
-export interface TransactionFacts {
+interface TransactionFacts {
   /** False in a database of an earlier version that is only read. */
   has(table: string, column: string): Work<boolean>;
   /** Epoch ms, by the clock that all servers of the database share. */
@@ -165,3 +165,58 @@ export const afterAnswer = <Given, Result>(
   then: (given: Given) => Result,
 ): Answer<Awaited<Result>> | Result =>
   answer instanceof Promise ? (answer.then(then) as Promise<Awaited<Result>>) : then(answer);
+
+const rowsAtOnce = 8;
+
+/** Sends rows of the same columns, several in one statement. `onConflict` is its end. */
+export const createRowInsert = (
+  db: Pick<Database, 'prepare'>,
+  {
+    into,
+    onConflict = '',
+  }: { readonly into: `${string}(${string})`; readonly onConflict?: string },
+): ((rows: readonly (readonly Value[])[]) => Work<void>) => {
+  const statements = new Map<number, Statement>();
+  const row = `(${into
+    .split(',')
+    .map(() => '?')
+    .join(', ')})`;
+  const statementOf = (count: number): Statement => {
+    const known = statements.get(count);
+    if (known !== undefined) return known;
+    const rows = Array.from({ length: count }, () => row).join(', ');
+    const prepared = db.prepare(`insert into ${into} values ${rows} ${onConflict}`);
+    statements.set(count, prepared);
+    return prepared;
+  };
+  return function* (rows) {
+    if (rows.length === 1) return void (yield* statementOf(1).send(...(rows[0] ?? [])));
+    for (let at = 0; at < rows.length; at += rowsAtOnce) {
+      const some = rows.slice(at, at + rowsAtOnce);
+      yield* statementOf(some.length).send(...some.flat());
+    }
+  };
+};
+
+const keysAtOnce = 8;
+
+/**
+ * Reads the rows that have one of some keys, up to eight in a statement. @param select ends with the
+ * name of the column
+ */
+export const createRowRead = (
+  db: Pick<Database, 'prepare'>,
+  select: string,
+): ((keys: readonly Value[]) => Work<readonly Row[]>) => {
+  const one = db.prepare(`${select} = ?`);
+  const many = db.prepare(`${select} in (${Array.from({ length: keysAtOnce }, () => '?')})`);
+  return function* (keys) {
+    const works = [];
+    for (let from = 0; from < keys.length; from += keysAtOnce) {
+      const some = keys.slice(from, from + keysAtOnce);
+      const rest = Array.from({ length: keysAtOnce - some.length }, () => null);
+      works.push(some.length === 1 ? one.all(...some) : many.all(...some, ...rest));
+    }
+    return (yield* together(works)).flat();
+  };
+};

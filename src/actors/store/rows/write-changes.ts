@@ -14,8 +14,16 @@ import {
 import { createCounterRows } from './counters.ts';
 import { createJournalRows, type JournalRows } from './journal-rows.ts';
 import { createNodeRows } from './node-rows.ts';
-import { createRowRead } from './read-rows.ts';
-import { type Database, known, type Row, together, type Work, type WorkResult } from './rows.ts';
+import {
+  createRowRead,
+  type Database,
+  known,
+  type Row,
+  together,
+  type Work,
+  type WorkResult,
+} from './rows.ts';
+
 import { isHostedKey, lazy, type StoreStatements } from './store-statements.ts';
 import type { UsageRows } from './usage-rows.ts';
 

@@ -1,8 +1,8 @@
 import { refusal, ServiceError } from '../../../machines/errors.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import { neededBy } from '../../ledger/edits.ts';
-import { endLabels, isGating } from '../../ledger/issue.ts';
-import { requireValidFields } from '../../ledger/new-issue.ts';
+import { endLabels, isGating, requireValidFields } from '../../ledger/issue.ts';
+
 import { createRequestRows } from '../../store/rows/request-rows.ts';
 import type { Transacting } from '../../store/rows/rows.ts';
 import { carryOut } from '../carry-out.ts';
@@ -17,7 +17,6 @@ import type {
   TrackerWrites,
 } from '../port.ts';
 import { type BdCalls, bdUnavailable, type RunBd } from './calls.ts';
-import { createClaim } from './claim.ts';
 import { createCreate } from './create.ts';
 import type { FailureKind } from './failure.ts';
 import { type BdIssue, blockersOf, unmetIn } from './issues.ts';
@@ -25,6 +24,7 @@ import { type BdReads, createBdReads } from './reads.ts';
 import {
   type BdWrites,
   createBdWrites,
+  createClaim,
   failureOfWrite,
   isOpenAndUnassigned,
   noRefusal,
@@ -273,7 +273,7 @@ const createOnce = (
   };
 };
 
-export interface BdOptions {
+interface BdOptions {
   readonly calls: BdCalls;
   readonly projectRoot: string;
   /** The assignee of every claim, the same for every role. */

@@ -1,9 +1,9 @@
 import { ServiceError } from '../../../machines/errors.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import type { TrackedTask } from '../../../machines/tracked-task.ts';
-import { requireValidTask } from '../../ledger/new-issue.ts';
-import type { NewTask } from '../port.ts';
-import { refuseUnknown } from '../refuse-unknown.ts';
+import { requireValidTask } from '../../ledger/issue.ts';
+import { type NewTask, refuseUnknown } from '../port.ts';
+
 import type { BdAnswer } from './answer.ts';
 import { type BdCall, type BdCalls, bdUnavailable, type RunBd } from './calls.ts';
 import { bdFailure } from './failure.ts';

@@ -18,16 +18,19 @@ import {
   withFields,
   withoutDependency,
 } from '../../ledger/edits.ts';
-import { type Issue, isListed, trackedFrom } from '../../ledger/issue.ts';
-import { issueOf } from '../../ledger/issue-line.ts';
-import { lineOf } from '../../ledger/issue-text.ts';
-import type { Ledger } from '../../ledger/ledger.ts';
 import {
   createId,
   createIssue,
+  type Issue,
+  isListed,
   requireValidFields,
   requireValidTask,
-} from '../../ledger/new-issue.ts';
+  trackedFrom,
+} from '../../ledger/issue.ts';
+import { issueOf, lineOf } from '../../ledger/issue-line.ts';
+
+import type { Ledger } from '../../ledger/ledger.ts';
+
 import type { StoredTask } from '../../ledger/task-reads.ts';
 import type { TaskTable } from '../../ledger/task-table.ts';
 import {
@@ -40,17 +43,17 @@ import {
 } from '../../store/port.ts';
 import { createRequestRows, type RequestRows } from '../../store/rows/request-rows.ts';
 import { known, type Work } from '../../store/rows/rows.ts';
-import type {
-  Fence,
-  NewTask,
-  PreparedChange,
-  StatusChange,
-  TrackedTask,
-  Tracker,
-  TrackerChanges,
-  TrackerHealth,
+import {
+  type Fence,
+  type NewTask,
+  type PreparedChange,
+  refuseUnknown,
+  type StatusChange,
+  type TrackedTask,
+  type Tracker,
+  type TrackerChanges,
+  type TrackerHealth,
 } from '../port.ts';
-import { refuseUnknown } from '../refuse-unknown.ts';
 
 interface WaitingEdit {
   /** Inside the transaction; what it throws undoes all of it. @returns settles the caller */

@@ -8,8 +8,8 @@ import { commitText, moveBranch } from '../git/commits.ts';
 import { findBareRepository } from '../git/find-repository.ts';
 import { type GitAnswer, type GitCall, GitError, reasonIn, requireGit } from '../git/git.ts';
 import { type GitDirs, withGitDirs } from '../git/git-dirs.ts';
-import { requirePlainObjects } from '../git/object-store.ts';
-import { plainEntries, plainText, requirePlainWay } from '../git/plain.ts';
+import { plainEntries, plainText, requirePlainObjects, requirePlainWay } from '../git/plain.ts';
+
 import type { WorkTransport } from './transport.ts';
 
 /** More memory at once is for nobody's objects; git streams large files. */

@@ -1,10 +1,12 @@
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { z } from 'zod';
 import { messageOf } from '../../../machines/message-of.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import { withDeadline } from '../../process/deadline.ts';
-import { commitOf, moveBranch } from '../git/commits.ts';
+import { commitOf, commitTree, findObjects, moveBranch } from '../git/commits.ts';
 import { GitError } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
-import type { WorkRecord } from '../git/work-records.ts';
+import { type WorkRecord, workRecordSchema } from '../git/work-records.ts';
 import type { KeyedAttempt, NamedAttempt, WorkTravel } from '../port.ts';
 import { snapshotJob } from '../saving/snapshot-job.ts';
 import { snapshotInThread } from '../saving/snapshots.ts';
@@ -12,14 +14,65 @@ import { makeFolder } from '../worktrees/attempt-folder.ts';
 import { findWithheld } from '../worktrees/start.ts';
 import { treeOfWork } from '../worktrees/verified-work.ts';
 import type { WorkParts } from '../worktrees/work-parts.ts';
-import {
-  type CarriedWork,
-  carriedName,
-  commitCarried,
-  readCarried,
-  treeOf,
-} from './carried-work.ts';
 import type { BroughtRef, CommonRepository, WantedRef, WorkTransport } from './transport.ts';
+
+const carriedSchema = z.strictObject({
+  /** The step after which the folder was like this; null: the attempt is over. */
+  step: z.string().nullable(),
+  /** Names the process that wrote it, so that no two write the same commit. */
+  by: z.string(),
+  /** The folder. */
+  tree: z.string(),
+  record: workRecordSchema,
+});
+
+/** One commit of the common repository says this of an attempt. */
+type CarriedWork = z.infer<typeof carriedSchema>;
+
+/** The branch of an attempt in the common repository. Its end says which attempt of this number. */
+export const carriedName = ({ taskId, attempt, key }: KeyedAttempt): string =>
+  `agent/${taskId}/${attempt}.${createHash('sha256').update(`name ${key}`).digest('hex').slice(0, 12)}`;
+
+const proofOf = (key: string, text: string): Buffer =>
+  createHmac('sha256', key).update(text).digest();
+
+/** Makes a commit on top of the work, or of where it began. Whoever has the key knows who made it. */
+const commitCarried = (
+  dirs: GitDirs,
+  { key }: KeyedAttempt,
+  carried: CarriedWork,
+  signal?: AbortSignal,
+): Promise<string> => {
+  const { tree, record } = carried;
+  const { task_id, attempt, role, commit, base } = record;
+  const text = JSON.stringify(carried);
+  const message = `Attempt ${attempt} of ${task_id}, for other servers\n\n${proofOf(key, text).toString('hex')} ${text}\n`;
+  return commitTree(dirs, { tree, parents: [commit ?? base], message, role }, signal);
+};
+
+const lastLine = /\n([0-9a-f]{64}) (\{[^\n]*\})\n*$/;
+
+/** @throws GitError when no server wrote this commit for this attempt */
+const readCarried = (keyed: KeyedAttempt, commit: string): CarriedWork => {
+  const [, proof = '', text = ''] = lastLine.exec(commit) ?? [];
+  const isProven =
+    proof !== '' && timingSafeEqual(Buffer.from(proof, 'hex'), proofOf(keyed.key, text));
+  if (!isProven)
+    throw new GitError(
+      `the branch ${carriedName(keyed)} of the common repository does not hold what a server wrote there: somebody changed it; see who can write there, and delete it with git branch -D`,
+    );
+  const parsed = carriedSchema.safeParse(JSON.parse(text));
+  if (parsed.success) return parsed.data;
+  throw new GitError(
+    `the branch ${carriedName(keyed)} of the common repository was written by a server of another version`,
+  );
+};
+
+export const treeOf = async (dirs: GitDirs, commit: string): Promise<string> => {
+  const [tree] = await findObjects(dirs, [`${commit}^{tree}`]);
+  if (tree !== null) return tree;
+  throw new GitError(`the commit ${commit} is not there`);
+};
 
 const wantedOf = (keyed: KeyedAttempt): WantedRef<CarriedWork> => ({
   name: carriedName(keyed),

@@ -4,7 +4,7 @@ import { commitOf } from '../git/commits.ts';
 import { findRepository } from '../git/find-repository.ts';
 import { type GitDirs, withGitDirs } from '../git/git-dirs.ts';
 import type { Absent } from '../port.ts';
-import { isGenerated } from '../saving/generated.ts';
+import { isGenerated } from '../saving/snapshot.ts';
 
 const statusLimitMs = 5_000;
 const statusArgs = [

@@ -1,13 +1,13 @@
 import { mkdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { copyTree } from '../folders/copy-tree.ts';
 import { plainFolder } from '../folders/plain-folder.ts';
+import { copyTree } from '../folders/setup-cache.ts';
 import { GitError, requireGit } from '../git/git.ts';
 import { byteForByte, configText, type GitDirs } from '../git/git-dirs.ts';
 import { isPresent, plainText } from '../git/plain.ts';
 import type { AttemptPlaces } from '../git/work-records.ts';
-import type { Removals } from '../saving/removals.ts';
 import { type IndexChange, indexRecords } from '../saving/snapshot-job.ts';
+import type { Removals } from '../saving/snapshots.ts';
 
 interface AgentGit {
   readonly head: string | null;
@@ -69,7 +69,7 @@ const linkAgentGit = async (top: string, dir: string, isMounted: boolean): Promi
   await (isMounted ? mkdir(at, { recursive: true }) : writeFile(at, `gitdir: ${dir}\n`));
 };
 
-export interface NewFolder {
+interface NewFolder {
   readonly start: string;
   /** The user's commit, by the name of their branch: for `git log main`; null: it is the start. */
   readonly head: string | null;

@@ -6,7 +6,7 @@ import type { GitDirs } from '../git/git-dirs.ts';
 import { obeyedIn } from '../git/obeyed-places.ts';
 import { type AttemptPlaces, firstBase, type WorkRecord } from '../git/work-records.ts';
 import type { ChangedPath, Changes, DiffPart, SavedWork } from '../port.ts';
-import { generatedNote } from '../saving/generated.ts';
+import { generatedNote } from '../saving/snapshot.ts';
 import { type SnapshotOptions, snapshotJob } from '../saving/snapshot-job.ts';
 import { snapshotInThread } from '../saving/snapshots.ts';
 import { treeOfWork } from './verified-work.ts';

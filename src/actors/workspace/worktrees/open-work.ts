@@ -17,8 +17,8 @@ import {
 import { GitError } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
 import { readIndex } from '../git/index-file.ts';
-import { objectStore } from '../git/object-store.ts';
-import { isPresent, plainText } from '../git/plain.ts';
+import { isPresent, objectStore, plainText } from '../git/plain.ts';
+
 import type { Repository } from '../git/repository.ts';
 import { firstBase, mergeBase, type WorkRecord, type WorkRecords } from '../git/work-records.ts';
 import type { OpenWorkspace } from '../port.ts';

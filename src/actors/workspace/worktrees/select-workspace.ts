@@ -1,5 +1,7 @@
+import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ProjectProblem, TaskId } from '../../../machines/task.ts';
+import { createSerialQueue } from '../../process/serial-queue.ts';
 import { hasHandles } from '../folders/handles.ts';
 import { commitOf } from '../git/commits.ts';
 import { findRepository } from '../git/find-repository.ts';
@@ -10,9 +12,84 @@ import { parseWorkAddress } from '../travel/address.ts';
 import { createFolderTransport } from '../travel/folder-transport.ts';
 import { createNetworkTransport } from '../travel/network-transport.ts';
 import type { CommonRepository } from '../travel/transport.ts';
-import { requireBranches } from './branches.ts';
-import { createSharedWorkspace } from './shared.ts';
+import { nothingAbsent } from './absent.ts';
+import { requireBranches } from './work-parts.ts';
 import { createWorktreeWorkspace } from './worktree.ts';
+
+interface SharedOptions {
+  readonly projectRoot: string;
+  /**
+   * True when a sandbox confines the commands of agents; then one attempt at a time changes files.
+   */
+  readonly sandboxed?: boolean;
+}
+
+/**
+ * Every attempt works in the project folder itself. @throws a system error when the folder does not
+ * exist
+ */
+export const createSharedWorkspace = ({
+  projectRoot,
+  sandboxed = false,
+}: SharedOptions): Workspace => {
+  const oneWriter = createSerialQueue();
+  return {
+    mode: 'shared',
+    copies: [],
+    describe: () =>
+      sandboxed
+        ? 'the project folder, shared by all attempts, one writer at a time'
+        : 'the project folder, shared by all attempts',
+    refusal: () => null,
+    problem: async () => null,
+    open: async () => ({
+      root: await realpath(projectRoot),
+      readable: [],
+      git: null,
+      notes: [],
+      conflicts: [],
+      isUsersCommit: true,
+      isNew: false,
+    }),
+    absent: async () => nothingAbsent,
+    travel: null,
+    keep: null,
+    setups: null,
+    usersFiles: null,
+    radar: null,
+    // So no command swaps a folder for a link while another's mounts are made, and each learns what
+    // it made.
+    alone: sandboxed ? oneWriter : (work) => work(),
+    unresolved: async () => [],
+    update: async () => null,
+    keepUpdate: async () => null,
+    asCheck: (_attempt, run) => run(),
+    save: async () => null,
+    push: async () => null,
+    fetch: async () => null,
+    takeIn: async () => null,
+    workOf: async () => null,
+    bringWork: null,
+    leftOut: async () => [],
+    addressOf: async () => null,
+    sweep: async () => [],
+    build: async (members) => ({
+      ...{ into: '', head: '', tree: '', cars: [] },
+      ended: members.map(({ taskId, attempt }) => ({
+        ...{ taskId, attempt, merged: { status: 'nothing' } },
+      })),
+    }),
+    land: async () => ({ status: 'moved' }),
+    noteLanded: async () => {},
+    noteRefused: async () => {},
+    inCandidate: null,
+    discard: async () => null,
+    watchMerges: () => () => {},
+    diff: async () => null,
+    inspect: async () => null,
+    readProject: async () => null,
+  };
+};
 
 export interface WorkspaceOptions {
   readonly mode: 'worktree' | 'shared';

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, realpath, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createSerialQueue } from '../../process/serial-queue.ts';
-import { objectStore } from '../git/object-store.ts';
-import { isPresent } from '../git/plain.ts';
+import { isPresent, objectStore } from '../git/plain.ts';
+
 import type { CommandFolder, Workspace } from '../port.ts';
 import { makeFolder, projectFolder } from './attempt-folder.ts';
 import type { RepositoryAtHead } from './stores.ts';

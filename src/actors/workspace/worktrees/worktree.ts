@@ -26,10 +26,10 @@ import type {
   WorkFiles,
   Workspace,
 } from '../port.ts';
-import { treeOf } from '../travel/carried-work.ts';
 import { fetchBranch, pushBranch } from '../travel/forge-branch.ts';
 import { limitTravel } from '../travel/limited-travel.ts';
-import { createWorkTravel } from '../travel/work-travel.ts';
+import { createWorkTravel, treeOf } from '../travel/work-travel.ts';
+
 import { findAbsent } from './absent.ts';
 import { removeFolder } from './attempt-folder.ts';
 import { changesOf, liveChanges } from './changes.ts';

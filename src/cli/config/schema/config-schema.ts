@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { filterNames, mergeModes } from '../../../actors/workspace/port.ts';
 import { parseWorkAddress } from '../../../actors/workspace/travel/address.ts';
-import { a2aVersions } from '../../../http/a2a/versions.ts';
+import { a2aVersions } from '../../../http/a2a/protocol.ts';
 import { answerPolicies } from '../../../http/mcp/backend.ts';
 import { quotaPolicies } from '../../../machines/agent/agent-context.ts';
 import { roles } from '../../../machines/task.ts';

@@ -14,7 +14,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { makeFolderDurably } from '../../../actors/files/durable-folder.ts';
+import { makeFolderDurably } from '../../../actors/files/real-folder.ts';
 import { openRegular, readRegular, UnsafeFileError } from '../../../actors/files/regular-file.ts';
 import { messageOf } from '../../../machines/message-of.ts';
 import { ConfigError } from '../../config/config-error.ts';

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createPassedTrees } from '../../../../src/actors/engine/merging/passed-trees.ts';
+import { createPassedTrees } from '../../../../src/actors/engine/merging/prove-train.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const at = Date.parse('2026-01-02T03:04:05Z');
