@@ -63,6 +63,19 @@ test('a red check and comments begin the next attempt, and each is answered once
   expect(state.pulls).toHaveLength(1);
 });
 
+test('a check that fails late begins the next attempt, also when nobody commented in between', {
+  tags: ['slow'],
+}, async () => {
+  const { agent, github, complete, untilPr } = await openForgeProject(scripts);
+  const id = await complete('Add a page');
+  await agent('publish', id);
+  await untilPr(id, { checks: 'none' });
+
+  github.person.check(github.bare.tip(`agent/${id}/pr`) ?? '', 'ci/test', 'failure');
+
+  await untilPr(id, { round: 1 });
+});
+
 test('a commit of a person on its branch becomes part of the next attempt', {
   tags: ['slow'],
 }, async () => {
