@@ -4,6 +4,7 @@ import { requireId } from '../../actors/engine/queries/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { conflictWords } from '../../machines/conflict-words.ts';
 import { describeFailure } from '../../machines/describe-failure.ts';
+import { plural } from '../../machines/plural.ts';
 import type { SlotGuard } from '../../machines/supervisor/supervisor-context.ts';
 import type { RunGuard } from '../../machines/task/run-guards.ts';
 import type { TaskId } from '../../machines/task.ts';
@@ -275,17 +276,68 @@ const explanationSchema = z.looseObject({
   ),
 });
 
-/** What its merge needs, in the words of a person. */
-const mergeNeeds: Readonly<Record<string, readonly [string, (inputs: Inputs) => string]>> = {
-  hasChecks: ['its checks passed', ({ checks, red }) => listText(red) || `${checks}`],
-  hasReview: [
-    'a review approved it',
-    ({ review }) => (review === 'changes' ? 'one asks for changes' : ''),
-  ],
-  isMergeable: ['it can be merged into its branch', ({ mergeable }) => `${mergeable}`],
+/** The first that is so. */
+const firstOf = (...all: readonly (readonly [boolean, string])[]): string =>
+  all.find(([isSo]) => isSo)?.[1] ?? '';
+const busyWith = ({ task }: Inputs): readonly [boolean, string] => [
+  task !== 'same',
+  task === 'failed' ? 'the last attempt failed' : 'another attempt is at work',
+];
+const commentsOf = ({ said }: Inputs): string =>
+  `${plural(Number(said), 'comment')} without an answer`;
+const triedBefore = ({ tried }: Inputs): readonly [boolean, string] => [
+  tried === true,
+  'it was tried, and nothing changed since',
+];
+
+const noAttempt = (inputs: Inputs): string => {
+  const { checks, said, on_checks: onChecks, on_comments: onComments } = inputs;
+  const { round, max_rounds: most, fails_again: failsAgain, are_over: areOver } = inputs;
+  return firstOf(
+    busyWith(inputs),
+    [checks !== 'red' && said === 0, 'there is nothing to mend'],
+    [Number(round) >= Number(most), `the limit is ${plural(Number(most), 'attempt')}`],
+    [said !== 0, `forge.on_comments is ${onComments}`],
+    [onChecks !== 'fix', `forge.on_checks is ${onChecks}`],
+    [failsAgain === true, 'the same check failed on the same files before'],
+    [areOver === false, 'other checks are not over'],
+  );
 };
 
-/** Why it is not merged yet: `  no   its checks passed: ci/test`. */
+const noMerge = (inputs: Inputs): string => {
+  const { merge, draft, base, review, said, checks, mergeable, own_head: isOwn } = inputs;
+  return firstOf(
+    [merge === 'never', 'forge.merge is never'],
+    busyWith(inputs),
+    [draft === true, 'it is a draft'],
+    [base !== 'own', 'what it depends on lands first'],
+    [review === 'changes', 'a review asks for changes'],
+    [said !== 0, commentsOf(inputs)],
+    [isOwn === false, 'somebody else pushed to it'],
+    [checks === 'red' || (checks === 'pending' && merge !== 'queue'), `checks are ${checks}`],
+    [mergeable !== 'yes', `mergeable: ${mergeable}`],
+    triedBefore(inputs),
+  );
+};
+
+/** What its merge needs and what follows, in the words of a person; null: only said when it is so. */
+const mergeNeeds: Readonly<Record<string, readonly [string, ((inputs: Inputs) => string) | null]>> =
+  {
+    hasChecks: ['its checks passed', ({ checks, red }) => listText(red) || `${checks}`],
+    hasReview: [
+      'a review approved it',
+      ({ review }) => (review === 'changes' ? 'one asks for changes' : ''),
+    ],
+    isMergeable: ['it can be merged into its branch', ({ mergeable }) => `${mergeable}`],
+    hasOthersCommits: ['commits of others come into the work', null],
+    hasOtherBase: ['it gets another base', null],
+    isFlaky: ['its failed checks run again', null],
+    wantsAttempt: ['the next attempt mends it', noAttempt],
+    isOutdated: ['its base comes into the work', null],
+    mayMerge: ['the server merges it', noMerge],
+  };
+
+/** Why it is not merged or mended yet: `  no   its checks passed: ci/test`. */
 const explainPullRequest = (
   { pull_request: guards }: Explained,
   { pull_request: found }: TaskView,
@@ -298,7 +350,8 @@ const explainPullRequest = (
   if (url !== undefined) line('  at ', url);
   for (const { guard, value, inputs } of guards?.guards ?? []) {
     const [need, detail] = mergeNeeds[guard] ?? [guard, JSON.stringify];
-    const known = value ? '' : detail(inputs);
+    if (!value && detail === null) continue;
+    const known = value ? '' : (detail?.(inputs) ?? '');
     line(`  ${value ? 'yes' : 'no '}  `, known === '' ? need : `${need}: ${known}`);
   }
 };

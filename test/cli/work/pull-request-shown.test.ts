@@ -34,7 +34,9 @@ test.each([
 test('list, show and explain say how a pull request stands, and why it is not merged yet', {
   tags: ['slow'],
 }, async () => {
-  const { agent, github, complete, untilPr } = await openForgeProject([writing('Add a page')]);
+  const { agent, github, complete, untilPr } = await openForgeProject([writing('Add a page')], {
+    on_checks: 'ask',
+  });
   const id = await complete('Add a page');
   await agent('publish', id);
   github.person.check(github.bare.tip(`agent/${id}/pr`) ?? '', 'ci/test', 'failure');
@@ -52,11 +54,19 @@ test('list, show and explain say how a pull request stands, and why it is not me
     '  no   its checks passed: ci/test',
     '  no   a review approved it',
     '  yes  it can be merged into its branch',
+    '  no   the next attempt mends it: forge.on_checks is ask',
+    '  no   the server merges it: forge.merge is never',
   ]);
   const { pull_request } = JSON.parse((await agent('explain', id, '--json')).out);
   expect(pull_request.guards).toMatchObject([
     { guard: 'hasChecks', value: false, inputs: { checks: 'red', red: ['ci/test'] } },
     { guard: 'hasReview', value: false },
     { guard: 'isMergeable', value: true },
+    { guard: 'hasOthersCommits', value: false, inputs: { task: 'same', own_head: true } },
+    { guard: 'hasOtherBase', value: false },
+    { guard: 'isFlaky', value: false },
+    { guard: 'wantsAttempt', value: false, inputs: { checks: 'red', on_checks: 'ask', round: 0 } },
+    { guard: 'isOutdated', value: false },
+    { guard: 'mayMerge', value: false, inputs: { merge: 'never', said: 0 } },
   ]);
 });
