@@ -312,14 +312,21 @@ const followedIn = ({ accepted, attached }: FollowedRun): readonly string[] =>
 /** Prints how a run that was followed ended, and what to do next. @returns the exit code */
 const report = async (
   { io, json }: CommandContext,
-  { client, run, progress }: Pick<FollowedTasks, 'client' | 'run' | 'progress'>,
+  {
+    client,
+    run,
+    progress,
+    request,
+  }: Pick<FollowedTasks, 'client' | 'run' | 'progress'> & { readonly request: RunTasksRequest },
   beganAt: number,
 ): Promise<number> => {
   const outcome = outcomeOf(run, progress, (performance.now() - beganAt) / 1_000);
   if (json) io.json({ type: 'run_ended', ...outcome });
   else {
     io.out(renderOutcome(outcome, io.width));
-    for (const line of takeWorkLines(await readUnmerged(client, outcome.complete))) io.out(line);
+    const unmerged = await readUnmerged(client, outcome.complete);
+    const isPublished = request.options['publish'] === true ? () => true : undefined;
+    for (const line of takeWorkLines(unmerged, isPublished)) io.out(line);
   }
   return exitCodeFor(outcome);
 };
@@ -389,7 +396,7 @@ export const runTasks = async (
     display.stop();
     const ended = interrupts.wasLeft()
       ? leftCode(context)
-      : await report(context, { client, run, progress }, beganAt);
+      : await report(context, { client, run, progress, request }, beganAt);
     return interrupts.wasInterrupted() ? exitCodes.interrupted : ended;
   } finally {
     abort.abort();

@@ -3,6 +3,7 @@ import { conflictWords } from '../../machines/conflict-words.ts';
 import { plural } from '../../machines/plural.ts';
 import type { Client } from '../client/client.ts';
 import { readTask } from '../client/task-answers.ts';
+import { pullRequestOf } from '../words/state-words.ts';
 import { isUnmerged, mergeLine, withDependencies } from '../work/merge-command.ts';
 
 const readAtOnce = 16;
@@ -31,9 +32,20 @@ export const readUnmerged = async (
 
 const namedAtMost = 10;
 
-/** Commands to paste that show the work of tasks, and merge it. */
-export const takeWorkLines = (tasks: readonly TaskView[]): readonly string[] => {
-  if (tasks.length === 0) return [];
+/** Commands to paste that show the work of tasks, and merge it, or how its pull requests stand. */
+export const takeWorkLines = (
+  all: readonly TaskView[],
+  isPublished: (task: TaskView) => boolean = (task) => pullRequestOf(task) !== null,
+): readonly string[] => {
+  const atForge = all.filter(isPublished);
+  const tasks = all.filter((task) => !atForge.includes(task));
+  const lines = tasks.length === 0 ? [] : mergeLines(tasks);
+  if (atForge.length === 0) return lines;
+  const of = `the work of ${plural(atForge.length, 'task')} goes to the forge`;
+  return [...lines, '', `${of}; to see how it stands:`, '  agent pr'];
+};
+
+const mergeLines = (tasks: readonly TaskView[]): readonly string[] => {
   const more = tasks.length - namedAtMost;
   const refused = tasks.filter(({ work }) => work?.merge?.state === 'refused');
   return [

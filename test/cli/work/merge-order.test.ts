@@ -15,6 +15,19 @@ test('the work of many tasks is merged with --all, in place of a long line', () 
   ]);
 });
 
+test('work that goes to the forge is not offered for a merge here', () => {
+  const [one, other] = ['bd-1a', 'bd-2b'].map((task_id) =>
+    aTask({ task_id, status: 'complete', phase: 'complete', attempt: 1 }),
+  ) as [ReturnType<typeof aTask>, ReturnType<typeof aTask>];
+  const pull_request = { number: 4, state: 'open', round: 0 } as const;
+  const atForge = ['', 'the work of 1 task goes to the forge; to see how it stands:', '  agent pr'];
+
+  expect(takeWorkLines([one], () => true)).toEqual(atForge);
+  const both = takeWorkLines([{ ...one, pull_request }, other]);
+  expect(both.slice(-3)).toEqual(atForge);
+  expect(both).toContain('  agent merge bd-2b');
+});
+
 test('work that will conflict is named by the list and at the end of a run, with the files', () => {
   const { files, insertions, deletions } = { files: 1, insertions: 1, deletions: 0 };
   const task = aTask({
