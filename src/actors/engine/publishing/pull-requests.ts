@@ -260,7 +260,11 @@ export const createPullRequests = (ports: PullRequestPorts): PullRequests => {
   };
   return {
     publish,
-    pullRequest: find,
+    pullRequest: (taskId) => {
+      // Somebody wants to know: it is not looked at in minutes only.
+      pulse.hurry();
+      return find(taskId);
+    },
     start: () => {
       ports.journal.onOwnCommit((entries) => {
         for (const { type, taskId } of entries)
