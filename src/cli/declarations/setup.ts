@@ -154,16 +154,17 @@ export const setupCommands: readonly CliCommand[] = [
   defineCommand({
     name: 'auth',
     group: 'setup',
-    describe: 'Keep the key of a model provider for every server of yours, or remove it',
+    describe: 'Keep the key of a model provider, or the token of a forge, for every server of yours',
     words: [
       { name: 'action', describe: 'What to do', choices: ['login', 'status', 'logout'] },
-      { name: 'provider', describe: 'Provider, such as anthropic', optional: true },
+      { name: 'provider', describe: 'Provider, such as anthropic, or github', optional: true },
     ],
     flags: {},
     common: readsConfig,
     examples: [
       ['agent auth login anthropic', 'asks for the key, and shows nothing of it'],
       ['agent auth login openai < key.txt', 'the key on standard input'],
+      ['agent auth login github', 'a token that may push, and open pull requests'],
       ['agent auth status', 'where the key of each provider comes from'],
     ],
     run: async (context, args) =>

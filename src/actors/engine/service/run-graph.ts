@@ -124,7 +124,7 @@ const labelledRole = async (
     return { task_id: id, reason, code: 'for_person' };
   }
   const role = (await views.snapshotOf(id)).context.role ?? fallback;
-  const reason = `it has no role; give it one: agent edit ${id} --role engineer`;
+  const reason = `it has no role; give it one: agent edit ${id} --role engineer, or all of them: agent run --role engineer`;
   return role ?? { task_id: id, reason, code: 'no_role' };
 };
 
