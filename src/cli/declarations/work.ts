@@ -53,7 +53,7 @@ export const workCommands: readonly CliCommand[] = [
       force: {
         type: 'switch',
         default: false,
-        describe: 'Merge an attempt that is not complete',
+        describe: 'Merge an attempt that is not complete, or has an open pull request',
       },
       squash: {
         type: 'switch',

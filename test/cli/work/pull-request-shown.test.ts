@@ -19,6 +19,7 @@ test.each([
     'pr bd-a1',
   ],
   [{ state: 'publishing', waits_for: 'person' }, 'PR refused', 'need', 'publish bd-a1'],
+  [{ ...open, state: 'publishing', waits_for: 'forge' }, 'PR #12 publishing', 'forge', 'pr bd-a1'],
   [{ ...open, state: 'merged' }, 'PR #12 merged', 'done', null],
   [{ ...open, state: 'closed' }, 'PR #12 closed', 'review', 'merge bd-a1'],
 ])('a task with the pull request %j says so, and what is next', (found, word, section, next) => {
@@ -69,4 +70,21 @@ test('list, show and explain say how a pull request stands, and why it is not me
     { guard: 'isOutdated', value: false },
     { guard: 'mayMerge', value: false, inputs: { merge: 'never', said: 0 } },
   ]);
+});
+
+test('agent merge leaves work to its open pull request, unless a person forces it', {
+  tags: ['slow'],
+}, async () => {
+  const { agent, complete } = await openForgeProject([writing('Add a page')]);
+  const id = await complete('Add a page');
+  await agent('publish', id);
+
+  const refused = await agent('merge', id);
+  const all = await agent('merge', '--all');
+  const forced = await agent('merge', id, '--force');
+
+  expect(refused.code).toBe(4);
+  expect(refused.err).toContain(`${id} is in an open pull request (attempt 1)`);
+  expect(all.out + all.err).not.toContain(id);
+  expect(forced.code, forced.err).toBe(0);
 });

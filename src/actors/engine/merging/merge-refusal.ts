@@ -33,6 +33,8 @@ export interface MergeWish {
   readonly isDiscarded: boolean;
   /** It had landed, and was taken back. */
   readonly isUndone: boolean;
+  /** It lands by its pull request. */
+  readonly isAtForge: boolean;
 }
 
 const commandForAnother = (status: string): string => {
@@ -50,6 +52,7 @@ export const refusesMerge = ({
   force,
   isDiscarded,
   isUndone,
+  isAtForge,
 }: MergeWish): Refusal | null => {
   const refuse = (state: string, allowed: readonly string[]): Refusal =>
     refusal('event_not_allowed', {
@@ -63,6 +66,8 @@ export const refusesMerge = ({
     return refuse('open again since its work was undone', ['diff', 'run']);
   if (isDiscarded)
     return refuse(isUndone ? 'undone' : 'discarded', ['diff', commandForAnother(status)]);
+  if (isAtForge && !force)
+    return refuse('in an open pull request', ['pr', 'discard', 'merge --force']);
   if (force || end === 'complete') return null;
   return refuse(end ?? 'not complete', ['diff', commandForAnother(status), 'merge --force']);
 };

@@ -139,9 +139,15 @@ const readEnd = async (
   }
 };
 
+/** What lands there comes to the branch by itself. */
+const isAtForge = ({ pull_request: found }: TaskView): boolean =>
+  found?.state === 'open' || found?.state === 'merging';
+
 /** Complete work that a merge would take. */
-const isUnmerged = ({ work }: TaskView): boolean =>
-  work?.branch !== undefined && work.merge_commit === undefined && work.discarded_at === undefined;
+const isUnmerged = (task: TaskView): boolean => {
+  const { branch, merge_commit: landed, discarded_at: discarded } = task.work ?? {};
+  return branch !== undefined && (landed ?? discarded) === undefined && !isAtForge(task);
+};
 
 const refusedTask = ({ taskId, attempt }: MergeWish, conflict: MergeConflict): RefusedTask => {
   const { why, files, failed, with: others = [] } = conflict;
@@ -174,6 +180,7 @@ const createWishes =
       end: await readEnd(store, taskId, attempt),
       isDiscarded: work?.discarded_at !== undefined,
       isUndone: work?.undone === true,
+      isAtForge: isAtForge(task),
     });
     if (refused !== null) throw ServiceError.from(refused);
     const style = squash === undefined ? landing().style : squash ? 'squash' : 'ff';

@@ -12,6 +12,7 @@ const wish = {
   end: 'complete',
   force: false,
   isDiscarded: false,
+  isAtForge: false,
 };
 
 test('the work of a complete attempt is merged', () => {
@@ -22,6 +23,16 @@ test('discarded work is not merged, also with --force', () => {
   expect(refusesMerge({ ...wish, isDiscarded: true, force: true })?.facts).toMatchObject({
     ...{ state: 'discarded (attempt 2)', allowed: ['diff', 'retry'] },
   });
+});
+
+test('work in an open pull request is merged here only with --force', () => {
+  const atForge = { ...wish, status: 'complete', isAtForge: true };
+
+  expect(refusesMerge(atForge)?.facts).toMatchObject({
+    state: 'in an open pull request (attempt 2)',
+    allowed: ['pr', 'discard', 'merge --force'],
+  });
+  expect(refusesMerge({ ...atForge, force: true })).toBeNull();
 });
 
 test.each(['failed', 'cancelled', 'closed by hand', null])(
