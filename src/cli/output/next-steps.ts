@@ -58,7 +58,8 @@ const completeSteps = (
   if (mergeWord(work) === 'merged') return [step(`undo ${id}`, 'take it back')];
   if (mergeWord(work) !== 'not merged' || pull_request?.state === 'merged') return [];
   const atForge = pullRequestOf(task);
-  if (atForge?.state === 'publishing') return [step(`publish ${id}`, 'publish them again')];
+  if (atForge?.state === 'publishing' && atForge.waits_for === 'person')
+    return [step(`publish ${id}`, 'publish them again')];
   if (atForge !== null) return [step(`pr ${id}`, 'how its pull request stands')];
   const update = step(`update ${id}`, 'go on with it on your branch as it is now');
   const refused = work?.merge?.updatable ? [update] : [];

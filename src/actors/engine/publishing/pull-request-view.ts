@@ -3,6 +3,7 @@ import {
   failsAgain,
   type PullRequestContext,
   type Seen,
+  unanswered,
   wantsAttempt,
 } from '../../../machines/pull-request/pull-request-context.ts';
 import type { TaskId } from '../../../machines/task.ts';
@@ -57,6 +58,13 @@ const waitsOf = (context: PullRequestContext, seen: Seen): Waits => {
   return person('a person merges it at the forge');
 };
 
+/** For one that is at work. */
+const busyWaits = (context: PullRequestContext, state: 'publishing' | 'merging'): Waits => {
+  const left = state === 'publishing' ? unanswered(context).length : 0;
+  const reason = left === 0 ? {} : { reason: `${plural(left, 'answer')} to be written there` };
+  return { waits_for: 'forge', ...reason };
+};
+
 export const viewOfPullRequest = (value: unknown, context: PullRequestContext): PullRequestView => {
   const { published, seen, problem, round } = context;
   const state = stateOf(value);
@@ -68,7 +76,7 @@ export const viewOfPullRequest = (value: unknown, context: PullRequestContext): 
           reason: problem.message,
         }
       : state === 'publishing' || state === 'merging'
-        ? ({ waits_for: 'forge' } as const)
+        ? busyWaits(context, state)
         : state === 'open' && seen !== null
           ? waitsOf(context, seen)
           : {};
