@@ -154,7 +154,8 @@ export const setupCommands: readonly CliCommand[] = [
   defineCommand({
     name: 'auth',
     group: 'setup',
-    describe: 'Keep the key of a model provider, or the token of a forge, for every server of yours',
+    describe:
+      'Keep the key of a model provider, or the token of a forge, for every server of yours',
     words: [
       { name: 'action', describe: 'What to do', choices: ['login', 'status', 'logout'] },
       { name: 'provider', describe: 'Provider, such as anthropic, or github', optional: true },
