@@ -106,6 +106,8 @@ export interface PullRequestContext extends PullRequestInput {
   readonly fix: boolean;
   /** The state in which it was brought up to date or merged last, which need not be tried again in it. */
   readonly tried: string | null;
+  /** Why a person has to mend something before it is tried again. */
+  readonly refused?: PullRequestProblem | null;
 }
 
 /** What came of a request to the forge. The journal keeps it, so a problem is no error. */
@@ -178,6 +180,10 @@ export const wantsAttempt = (context: PullRequestContext): boolean => {
 /** The state that decides whether it is merged or brought up to date. */
 export const stateKey = ({ seen }: PullRequestContext): string | null =>
   seen && [seen.headSha, seen.checks, seen.review, seen.mergeable, seen.draft].join(' ');
+
+/** The refusal of its update or merge, while all is as it was then. */
+export const refusalOf = (context: PullRequestContext): PullRequestProblem | null =>
+  context.tried !== null && context.tried === stateKey(context) ? (context.refused ?? null) : null;
 
 const isUntried = (context: PullRequestContext): boolean => context.tried !== stateKey(context);
 

@@ -120,7 +120,11 @@ const pullRequestSetup = setup({
     }),
     noteRerun: assign(({ context }) => ({ trees: noteRed(context, context.seen?.red ?? []) })),
     countRound: assign(({ context }) => ({ round: context.round + 1 })),
-    noteTried: assign(({ context }) => ({ tried: stateKey(context) })),
+    noteTried: assign(({ context }) => ({ tried: stateKey(context), refused: null })),
+    noteRefused: assign(({ context }, { output }: { output: Asked<unknown> }) => ({
+      tried: stateKey(context),
+      refused: 'problem' in output ? output.problem : null,
+    })),
     lookAgain: assign({ seen: null }),
     keepProblem: assign((_, { output }: { output: Asked<unknown> }) =>
       'problem' in output ? { problem: output.problem } : {},
@@ -137,6 +141,7 @@ const outputOf = <Output>({ event }: { readonly event: { readonly output: Output
 });
 const isProblem = { type: 'isProblem', params: outputOf<Asked<unknown>> } as const;
 const needsPerson = { type: 'needsPerson', params: outputOf<Asked<unknown>> } as const;
+const noteRefused = { type: 'noteRefused', params: outputOf<Asked<unknown>> } as const;
 const keepProblem = { type: 'keepProblem', params: outputOf<Asked<unknown>> } as const;
 const isAnswer = (answer: MergeAnswer | Updated | boolean) =>
   ({
@@ -389,7 +394,7 @@ export const pullRequestMachine = pullRequestSetup.createMachine({
                     target: 'watching',
                     actions: ['noteTried', 'countRound'],
                   },
-                  { guard: needsPerson, target: 'watching', actions: ['noteTried', keepProblem] },
+                  { guard: needsPerson, target: 'watching', actions: [noteRefused, keepProblem] },
                   { guard: isProblem, ...again('updating'), actions: keepProblem },
                   { target: 'watching', actions: 'noteTried' },
                 ],
@@ -408,7 +413,7 @@ export const pullRequestMachine = pullRequestSetup.createMachine({
         input: wholeContext,
         onDone: [
           { guard: isAnswer('updated'), target: 'publishing', actions: 'noteTried' },
-          { guard: needsPerson, target: 'open', actions: ['noteTried', keepProblem] },
+          { guard: needsPerson, target: 'open', actions: [noteRefused, keepProblem] },
           { guard: isProblem, ...again('merging'), actions: keepProblem },
           { guard: isAnswer('moved'), target: 'open', actions: 'lookAgain' },
           {

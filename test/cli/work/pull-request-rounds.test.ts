@@ -162,6 +162,31 @@ test('the server merges the head whose checks passed, after its work passed with
   expect(bare.show('main', 'other.txt')).toBe('other\n');
 });
 
+test('why the forge refused the merge is said until something changes', {
+  tags: ['slow'],
+}, async () => {
+  const { github, agent, complete, untilPr } = await openForgeProject(scripts, {
+    merge: 'when_green',
+  });
+  const { person, bare, heard } = github;
+  person.protect('main', ['ci/required']);
+  const id = await complete('Add a page');
+  await agent('publish', id);
+  person.check(bare.tip(`agent/${id}/pr`) ?? '', 'ci/test', 'success');
+  const why = {
+    waits_for: 'person',
+    reason: expect.stringContaining('Required status check "ci/required" is expected'),
+  };
+  await untilPr(id, why);
+
+  const looks = () => heard.filter(({ what }) => what === 'POST /graphql').length;
+  const before = looks();
+  await vi.waitFor(() => expect(looks()).toBeGreaterThan(before + 1), { timeout: 60_000 });
+
+  await untilPr(id, why);
+  expect((await agent('pr', id)).out).toContain('ci/required');
+});
+
 test('a check that passed on the same files before runs again first; failing again it asks a person', {
   tags: ['slow'],
 }, async () => {

@@ -2,6 +2,7 @@ import { plural, someOf } from '../../../machines/plural.ts';
 import {
   failsAgain,
   type PullRequestContext,
+  refusalOf,
   type Seen,
   unanswered,
   wantsAttempt,
@@ -44,6 +45,8 @@ const waitsOf = (context: PullRequestContext, seen: Seen): Waits => {
   if (task === 'failed') return person('its last attempt failed');
   const mends = unmended(context, seen);
   if (mends !== null) return mends;
+  const refused = refusalOf(context);
+  if (refused !== null) return { waits_for: refused.needs, reason: refused.message };
   if (mergeable === 'conflicting') return person('it conflicts with the branch that it goes to');
   if (checks === 'red' && rules.onChecks !== 'ignore')
     return { waits_for: 'checks', reason: `failed: ${someOf(seen.red, 3)}; others are not over` };
