@@ -75,7 +75,7 @@ const readResource = async ({ call }: McpBackend, uri: string): Promise<object |
   return { contents: [{ uri, mimeType: 'text/markdown', text: result }] };
 };
 
-/** Newest first. */
+/** The versions that begin with `initialize`, newest first. */
 const versions = ['2025-11-25', '2025-06-18', '2025-03-26'] as const;
 
 export const isKnownVersion = (given: unknown): boolean =>
@@ -88,6 +88,8 @@ export const mcpErrors = {
   invalidParams: -32602,
   internal: -32603,
   resourceNotFound: -32002,
+  headerMismatch: -32020,
+  unsupportedVersion: -32022,
 } as const;
 
 /** An error answer of JSON-RPC. */
@@ -118,7 +120,9 @@ const callParamsSchema = z.looseObject({ name: z.string(), arguments: z.unknown(
 const pageParamsSchema = z.looseObject({ cursor: z.string().optional() });
 const resourceSchema = z.looseObject({ uri: z.string() });
 
-const instructions = `Hand work to coding agents: create_task, run with a role (${roles.join(', ')}), wait_for_task, then diff and merge. A task with awaiting has a question for your user; pass the answer on with answer.`;
+export const instructions = `Hand work to coding agents: create_task, run with a role (${roles.join(', ')}), wait_for_task, then diff and merge. A task with awaiting has a question for your user; pass the answer on with answer.`;
+
+export const serverCapabilities = { tools: {}, resources: {} };
 
 export type McpIdentity = Pick<Identity, 'name' | 'version'>;
 
@@ -127,7 +131,7 @@ export const initializeAnswer = ({ name, version }: McpIdentity, params: unknown
   const asked = parseMcpParams(initializeSchema, params).protocolVersion;
   return {
     protocolVersion: versions.find((known) => known === asked) ?? versions[0],
-    capabilities: { tools: {}, resources: {} },
+    capabilities: serverCapabilities,
     serverInfo: { name, title: 'Agent Task Server', version },
     instructions,
   };
@@ -156,6 +160,9 @@ const mcpMethods: Readonly<Record<string, McpMethod>> = {
     throw new McpRequestError(mcpErrors.resourceNotFound, 'there is no such resource', { uri });
   },
 };
+
+/** What clients may ask in every version of the protocol. */
+export const serverMethods: ReadonlySet<string> = new Set(Object.keys(mcpMethods));
 
 /** @throws McpError */
 export const answerRequest = async (

@@ -8,6 +8,7 @@ import {
   McpRequestError,
   mcpErrors,
 } from './requests.ts';
+import { answerStateless, isStatelessRequest } from './stateless.ts';
 
 const requestIdSchema = z.union([z.string().max(1_000), z.number()]);
 type RequestId = z.infer<typeof requestIdSchema>;
@@ -83,7 +84,7 @@ const createIdScan = (): IdScan => {
   };
 };
 
-const mcpMessageSchema = z.looseObject({
+export const mcpMessageSchema = z.looseObject({
   jsonrpc: z.literal('2.0'),
   id: requestIdSchema.optional(),
   method: z.string(),
@@ -106,7 +107,7 @@ const openAtMost = 100;
 /** The reason of an abort that the client asked for. */
 const cancelled = 'cancelled';
 
-const errorMessage = (id: RequestId | null, error: McpRequestError) => ({
+export const errorMessage = (id: RequestId | null, error: McpRequestError) => ({
   jsonrpc: '2.0',
   id,
   error: {
@@ -116,7 +117,7 @@ const errorMessage = (id: RequestId | null, error: McpRequestError) => ({
   },
 });
 
-const invalidRequest = (message: string): McpRequestError =>
+export const invalidRequest = (message: string): McpRequestError =>
   new McpRequestError(mcpErrors.invalidRequest, message);
 
 export interface McpSession {
@@ -159,9 +160,15 @@ const createSessionAnswers = (
 
   const resultOf = async (
     id: RequestId,
-    { method, params }: McpMessage,
+    message: McpMessage,
     { signal }: AbortController,
   ): Promise<object> => {
+    const { method, params } = message;
+    const report = progressReports(params, (progress) => {
+      if (open.get(id)?.signal === signal) send(progress);
+    });
+    if (isStatelessRequest(message))
+      return answerStateless(backend, identity, { signal, report }, message);
     if (method === 'ping') return {};
     if (method === 'initialize') {
       if (isInitialized) throw invalidRequest('initialize was sent before');
@@ -171,9 +178,6 @@ const createSessionAnswers = (
     }
     if (!isInitialized && !isStateless)
       throw invalidRequest(`send initialize before ${method.slice(0, 100)}`);
-    const report = progressReports(params, (message) => {
-      if (open.get(id)?.signal === signal) send(message);
-    });
     return answerRequest(backend, { signal, report }, method, params);
   };
 
