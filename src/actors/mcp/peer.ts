@@ -81,15 +81,19 @@ const maxUnaskedLength = 16 * 1024 * 1024;
 export interface PeerInput {
   receive(text: string): void;
   /** A request could not be sent, or got no answer. */
-  fail(id: number | null, why: string): void;
+  fail(id: number | null, why: string | McpError): void;
   /** Nothing comes any more. */
   closed(why: string): void;
 }
 
 export interface Transport {
-  /** `id`: of a request that waits for an answer. */
-  send(text: string, id: number | null): void;
-  /** Nobody waits for the answer of this request any more. */
+  /** What a conversation begins with: `initialize` ends some older programs if it is not first. */
+  readonly first: 'server/discover' | 'initialize';
+  /** `id`: of a request that waits for an answer. `headers`: for HTTP. */
+  send(text: string, id: number | null, headers?: Readonly<Record<string, string>>): void;
+  /** Opens the server's own stream of requests and notifications, where it has one. */
+  listen?(): void;
+  /** Nobody waits for the answer of this request any more, or it came. */
   drop?(id: number): void;
   close(): Promise<void>;
 }
@@ -97,8 +101,18 @@ export interface Transport {
 /** One side of a JSON-RPC conversation with a server that may be hostile. */
 export interface Peer {
   /** @throws McpError, at the latest after `ms` */
-  request(method: string, params: object, ms: number, signal: AbortSignal): Promise<unknown>;
+  request(
+    method: string,
+    params: object,
+    ms: number,
+    signal: AbortSignal,
+    headers?: Readonly<Record<string, string>>,
+  ): Promise<unknown>;
+  readonly first: Transport['first'];
+  /** The answers to the requests of a server that this client answers. */
+  readonly offered: Readonly<Record<string, object>>;
   notify(method: string, params?: object): void;
+  listen(): void;
   /** Why the conversation is over; null while it is not. */
   over(): string | null;
   close(): Promise<void>;
@@ -121,11 +135,11 @@ const parseMessage = (text: string): JsonObject => {
   return isJsonObject(json) ? json : {};
 };
 
-const peerErrorText = (error: unknown): string => {
-  const { message } = isJsonObject(error) ? error : {};
-  return typeof message === 'string' && message !== ''
-    ? message.slice(0, 2_000)
-    : 'it gave no reason';
+export const peerError = (error: unknown, status?: number): McpError => {
+  const { message, code, data } = isJsonObject(error) ? error : {};
+  const text =
+    typeof message === 'string' && message !== '' ? message.slice(0, 2_000) : 'it gave no reason';
+  return new McpError(text, { code: typeof code === 'number' ? code : undefined, data, status });
 };
 
 /** `roots`: absolute paths of the folders that the server is about. */
@@ -141,18 +155,25 @@ export const createPeer = (
     ended ??= why;
     calls.rejectAll(ended);
   };
-  const send = (message: object, id: number | null = null): void => {
-    if (ended === null) transport.send(JSON.stringify({ jsonrpc: '2.0', ...message }), id);
+  const send = (
+    message: object,
+    id: number | null = null,
+    headers?: Readonly<Record<string, string>>,
+  ): void => {
+    if (ended === null) transport.send(JSON.stringify({ jsonrpc: '2.0', ...message }), id, headers);
   };
   const offered: Readonly<Record<string, object>> = {
     ping: {},
+    // Nobody is there who could answer; a refusal lets the tool go on at once.
+    'elicitation/create': { action: 'decline' },
     'roots/list': {
       roots: roots.map((path) => ({ uri: pathToFileURL(path).href, name: 'workspace' })),
     },
   };
-  /** Answers a request of the server, which may ping us, ask for the roots, and do nothing else. */
+  /** Answers a request of the server. */
   const answerServer = (id: unknown, method: unknown): void => {
-    const result = typeof method === 'string' ? offered[method] : undefined;
+    const result =
+      typeof method === 'string' && Object.hasOwn(offered, method) ? offered[method] : undefined;
     send(
       result === undefined
         ? { id, error: { code: -32_601, message: 'this client does not offer it' } }
@@ -170,18 +191,21 @@ export const createPeer = (
       } else if (id !== undefined && method !== undefined) answerServer(id, method);
       return;
     }
+    // Nothing of its stream is waited for any more: a further cut of it is not repaired.
+    if (typeof id === 'number') transport.drop?.(id);
     if (error === undefined) asked.resolve(result);
-    else asked.reject(new McpError(peerErrorText(error)));
+    else asked.reject(peerError(error));
   };
   const transport = open({
     receive,
     fail: (id, why) => {
-      if (id !== null) calls.take(id)?.reject(new McpError(why));
+      if (id === null) return;
+      calls.take(id)?.reject(typeof why === 'string' ? new McpError(why) : why);
     },
     closed,
   });
 
-  const request: Peer['request'] = (method, params, ms, signal) => {
+  const request: Peer['request'] = (method, params, ms, signal, headers) => {
     const { id, answer, giveUp } = calls.add(ms, signal, (late, why) => {
       transport.drop?.(late);
       send({ method: 'notifications/cancelled', params: { requestId: late, reason: why } });
@@ -190,7 +214,7 @@ export const createPeer = (
     else if (signal.aborted) giveUp('cancelled');
     else
       try {
-        send({ id, method, params }, id);
+        send({ id, method, params }, id, headers);
       } catch (error) {
         calls.take(id)?.reject(new McpError(messageOf(error)));
       }
@@ -199,6 +223,9 @@ export const createPeer = (
 
   return {
     request,
+    first: transport.first,
+    offered,
+    listen: () => transport.listen?.(),
     notify: (method, params) => send({ method, ...(params === undefined ? {} : { params }) }),
     over: () => ended,
     close: async () => {

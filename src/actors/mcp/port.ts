@@ -72,9 +72,23 @@ export interface McpCallResult {
   readonly text: string;
 }
 
+export interface McpErrorFacts {
+  /** The JSON-RPC code of the server's answer. */
+  readonly code?: number | undefined;
+  readonly data?: unknown;
+  /** The HTTP status of the server's answer. */
+  readonly status?: number | undefined;
+}
+
 /** What a server did wrong, or why it cannot be reached. The message is for people and models. */
 export class McpError extends Error {
   override readonly name = 'McpError';
+  readonly facts: McpErrorFacts;
+
+  constructor(message: string, facts: McpErrorFacts = {}) {
+    super(message);
+    this.facts = facts;
+  }
 }
 
 export const mcpPrefix = 'mcp__';

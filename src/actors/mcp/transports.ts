@@ -2,6 +2,8 @@ import { lstatSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, isAbsolute, resolve, sep } from 'node:path';
 import type { Writable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isJsonObject, parseJson } from '../../machines/json.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { dayMs } from '../../machines/milliseconds.ts';
 import { createHeadTailBuffer } from '../process/head-tail-buffer.ts';
@@ -11,17 +13,39 @@ import { createNoSandbox } from '../sandbox/no-sandbox.ts';
 import type { Network, OwnGit, Sandbox } from '../sandbox/port.ts';
 import { runSandboxed, type SandboxedCommand } from '../sandbox/run-sandboxed.ts';
 import { type OpenPlace, visibleText } from './connection.ts';
-import { maxMessageLength, type PeerInput, type Transport } from './peer.ts';
+import { maxMessageLength, type PeerInput, peerError, type Transport } from './peer.ts';
 import { type HttpPlace, McpError, type McpServer, type StdioLaunch } from './port.ts';
 import { withVariables } from './variables.ts';
 
+/** Where a stream that was cut goes on. */
+interface StreamPosition {
+  lastEvent: string | null;
+  retryMs: number;
+  /** Connections in a row that brought no event. */
+  empty: number;
+}
+
+const retryMs = 1_000;
+const longestRetryMs = 60_000;
+const emptyConnectionsAtMost = 5;
+
+const newPosition = (): StreamPosition => ({ lastEvent: null, retryMs, empty: 0 });
+
 /** @throws McpError in `push` when an event is too long */
-const readEvents = (onData: (data: string) => void) =>
+const readEvents = (position: StreamPosition, onData: (data: string) => void) =>
   createEventReader({
     longest: maxMessageLength,
     onData,
     onTooLong: () => {
       throw new McpError(`it sends an event of more than ${maxMessageLength} characters`);
+    },
+    onResume: (field, value) => {
+      if (field === 'id' && isSession(value)) {
+        position.lastEvent = value;
+        position.empty = 0;
+      }
+      if (field === 'retry' && /^\d{1,6}$/.test(value))
+        position.retryMs = Math.min(Number(value), longestRetryMs);
     },
   });
 
@@ -65,8 +89,15 @@ const readText = async (response: Response, most: number): Promise<string> => {
 };
 
 const httpRefusal = async (response: Response): Promise<McpError> => {
-  const said = (await readText(response, maxMessageLength)).trim().slice(0, shownErrorLength);
-  return new McpError(`it answers with status ${response.status}${said === '' ? '' : `: ${said}`}`);
+  const { status } = response;
+  const text = (await readText(response, maxMessageLength)).trim();
+  const body = parseJson(text);
+  if (isJsonObject(body) && isJsonObject(body['error']) && 'code' in body['error'])
+    return peerError(body['error'], status);
+  const said = text.slice(0, shownErrorLength);
+  return new McpError(`it answers with status ${status}${said === '' ? '' : `: ${said}`}`, {
+    status,
+  });
 };
 
 /**
@@ -82,17 +113,23 @@ export const openHttp =
     let session: string | null = null;
     let version: string | null = null;
 
-    const ask = (method: 'POST' | 'DELETE', signal: AbortSignal, body?: string) =>
+    const ask = (
+      method: 'GET' | 'POST' | 'DELETE',
+      signal: AbortSignal,
+      own: Readonly<Record<string, string>> = {},
+      body?: string,
+    ) =>
       fetch(url, {
         method,
         redirect: 'error',
         signal,
         headers: {
           ...headers,
-          accept: 'application/json, text/event-stream',
+          accept: method === 'GET' ? 'text/event-stream' : 'application/json, text/event-stream',
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
           ...(session === null ? {} : { 'mcp-session-id': session }),
           ...(version === null ? {} : { 'mcp-protocol-version': version }),
+          ...own,
         },
         ...(body === undefined ? {} : { body }),
       });
@@ -102,33 +139,82 @@ export const openHttp =
       version ??= /"protocolVersion"\s*:\s*"([\d-]{1,20})"/.exec(text)?.[1] ?? null;
       receive(text);
     };
-    const readMessages = async (response: Response, id: number | null): Promise<void> => {
+    /** Reads a stream; a connection that breaks is the end of it. */
+    const readStream = async (response: Response, position: StreamPosition): Promise<void> => {
+      position.empty += 1;
+      try {
+        await readAnswerBody(response, readEvents(position, take).push);
+      } catch (error) {
+        if (error instanceof McpError || position.lastEvent === null) throw error;
+      }
+    };
+    const isStream = ({ headers }: Response): boolean =>
+      headers.get('content-type')?.split(';')[0]?.trim() === 'text/event-stream';
+
+    /** Goes on with a stream that ended, until the signal says that nobody waits for more of it. */
+    const resume = async (position: StreamPosition, signal: AbortSignal): Promise<void> => {
+      while (!signal.aborted && position.empty < emptyConnectionsAtMost) {
+        await delay(position.retryMs, undefined, { signal });
+        const { lastEvent } = position;
+        const own = lastEvent === null ? {} : { 'last-event-id': lastEvent };
+        const response = await ask('GET', signal, own);
+        if (!response.ok || !isStream(response)) {
+          await response.body?.cancel();
+          return;
+        }
+        await readStream(response, position);
+      }
+    };
+    const readMessages = async (
+      response: Response,
+      id: number | null,
+      signal: AbortSignal,
+    ): Promise<void> => {
       const type = response.headers.get('content-type')?.split(';')[0]?.trim() ?? '';
-      if (type === 'text/event-stream') await readAnswerBody(response, readEvents(take).push);
-      else if (type === 'application/json') take(await readText(response, maxMessageLength));
+      if (isStream(response)) {
+        const position = newPosition();
+        await readStream(response, position);
+        if (id !== null && position.lastEvent !== null && asking.has(id))
+          await resume(position, signal);
+      } else if (type === 'application/json') take(await readText(response, maxMessageLength));
       else if (id !== null) throw new McpError(`it answers with ${type || 'nothing'}, not JSON`);
       else await response.body?.cancel();
     };
-    const readAnswer = async (response: Response, id: number | null): Promise<void> => {
+    const readAnswer = async (
+      response: Response,
+      id: number | null,
+      signal: AbortSignal,
+    ): Promise<void> => {
       const given = response.headers.get('mcp-session-id');
       if (isSession(given)) session = given;
       if (response.status === 404 && session !== null) closed('its session is over');
       if (!response.ok) throw await httpRefusal(response);
-      await readMessages(response, id);
+      await readMessages(response, id, signal);
       // Of an answer that came, nothing waits any more.
       fail(id, 'its answer ends without a result');
     };
 
     return {
-      send: (text, id) => {
-        const own = new AbortController();
-        if (id !== null) asking.set(id, own);
-        ask('POST', AbortSignal.any([stop.signal, own.signal]), text)
-          .then((response) => readAnswer(response, id))
-          .catch((error: unknown) => fail(id, whyHttpFailed(error)))
+      first: 'server/discover',
+      send: (text, id, own) => {
+        const ends = new AbortController();
+        if (id !== null) asking.set(id, ends);
+        const signal = AbortSignal.any([stop.signal, ends.signal]);
+        ask('POST', signal, own, text)
+          .then((response) => readAnswer(response, id, signal))
+          .catch((error: unknown) =>
+            fail(id, error instanceof McpError ? error : whyHttpFailed(error)),
+          )
           .finally(() => asking.delete(id ?? 0));
       },
-      drop: (id) => asking.get(id)?.abort(),
+      drop: (id) => {
+        asking.get(id)?.abort();
+        asking.delete(id);
+      },
+      listen: () => {
+        const position = { ...newPosition(), retryMs: 0 };
+        resume(position, stop.signal).catch(() => {});
+      },
       close: async () => {
         stop.abort();
         if (session === null) return;
@@ -212,6 +298,7 @@ export const openStdio =
     const done = run().catch((error: unknown) => closed(`it could not be started: ${error}`));
 
     return {
+      first: 'initialize',
       send: (text) => {
         if (input === null) unsent += `${text}\n`;
         else input.write(`${text}\n`);

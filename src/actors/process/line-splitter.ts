@@ -71,6 +71,8 @@ interface EventReaderOptions {
   readonly longest: number;
   readonly onData: (data: string) => void;
   readonly onTooLong: () => void;
+  /** How to go on after the stream was cut: an `id`, or a `retry` (ms). */
+  readonly onResume?: (field: 'id' | 'retry', value: string) => void;
 }
 
 /** Reads the data of server-sent events. Its time is linear, whatever the pieces are. */
@@ -78,6 +80,7 @@ export const createEventReader = ({
   longest,
   onData,
   onTooLong,
+  onResume,
 }: EventReaderOptions): Pick<LineSplitter, 'push'> => {
   let data: string[] = [];
   let length = 0;
@@ -94,7 +97,8 @@ export const createEventReader = ({
         data.push(line.slice('data:'.length).trim());
         length += line.length;
         if (length > longest) onTooLong();
-      }
+      } else if (line.startsWith('id:')) onResume?.('id', line.slice('id:'.length).trim());
+      else if (line.startsWith('retry:')) onResume?.('retry', line.slice('retry:'.length).trim());
     },
   });
 };
