@@ -79,12 +79,13 @@ test('an older server gets initialize; a cut answer goes on where it ended', asy
   const { url, asked } = await serve(({ method, headers, body }, response) => {
     const { id, method: what } = body === '' ? { id: 0, method: '' } : JSON.parse(body);
     const stream = { 'content-type': 'text/event-stream' };
-    if (method === 'GET' && headers['last-event-id'] === undefined)
-      response.writeHead(405).end();
+    if (method === 'GET' && headers['last-event-id'] === undefined) response.writeHead(405).end();
     else if (method === 'GET')
       response
         .writeHead(200, stream)
-        .end(`data: {"jsonrpc":"2.0","id":${String(headers['last-event-id'])},"result":{"content":[{"type":"text","text":"late"}]}}\n\n`);
+        .end(
+          `data: {"jsonrpc":"2.0","id":${String(headers['last-event-id'])},"result":{"content":[{"type":"text","text":"late"}]}}\n\n`,
+        );
     else if (what === 'tools/call')
       response.writeHead(200, stream).end(`id: ${id}\nretry: 1\ndata: \n\n`);
     else if (what === 'initialize')
@@ -101,7 +102,10 @@ test('an older server gets initialize; a cut answer goes on where it ended', asy
 });
 
 test('a parameter with a header is repeated in it, and a strange one leaves the tool out', () => {
-  const schema = { type: 'object', properties: { region: { type: 'string', 'x-mcp-header': 'R' } } };
+  const schema = {
+    type: 'object',
+    properties: { region: { type: 'string', 'x-mcp-header': 'R' } },
+  };
   const params = { name: 'a', arguments: { region: 'Zürich' } };
 
   expect(statelessHeaders('tools/call', params, headerParameters(schema))).toEqual({
