@@ -16,7 +16,5 @@ const connection = await connectMcp({
 const calls =
   toolCalls ?? connection.tools.map(({ tool: name }) => ({ name, arguments: { a: 2, b: 3 } }));
 for (const { name, arguments: given } of calls)
-  await connection
-    .call(name, given, 10_000, signal)
-    .catch(() => {});
+  await connection.call(name, given, 10_000, signal).catch(() => {});
 await connection.close();
