@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { type GitHubClient, GitHubRefusal } from './github-client.ts';
-import type { GitHubLists } from './github-lists.ts';
 import { type GitHubPeople, isBot, userSchema } from './github-people.ts';
+import { type ForgeClient, ForgeRefusal } from './http/client.ts';
+import type { ForgeLists } from './http/lists.ts';
 import { commentsAtMost, type ForgeComment, ForgeError, type Reply } from './port.ts';
 
 /** GitHub takes 65,536 characters; the marker needs room too. */
@@ -40,7 +40,7 @@ const marker = (key: string): string =>
 const markerAtEnd = /(?:^|\n)(<!-- agent-task-server:[^\n]* -->)\s*$/;
 const markerIn = (text: string): string | null => markerAtEnd.exec(text.slice(-1_000))?.[1] ?? null;
 
-export const createComments = ({ ask }: GitHubClient, lists: GitHubLists, people: GitHubPeople) => {
+export const createComments = ({ ask }: ForgeClient, lists: ForgeLists, people: GitHubPeople) => {
   const plainOf = (number: number, signal: AbortSignal): Promise<readonly Comment[]> =>
     lists.newest({ path: `issues/${number}/comments`, item: commentSchema, signal });
   const linesOf = (number: number, signal: AbortSignal): Promise<readonly Comment[]> =>
@@ -113,7 +113,7 @@ export const createComments = ({ ask }: GitHubClient, lists: GitHubLists, people
       try {
         await ask({ ...send, path: `pulls/${number}/comments/${first}/replies` });
       } catch (error) {
-        if (error instanceof GitHubRefusal && error.fault === 'gone')
+        if (error instanceof ForgeRefusal && error.fault === 'gone')
           throw new ForgeError('gone', `the comment ${to.id} is not there any more`);
         throw error;
       }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { type GitHubClient, GitHubRefusal } from './github-client.ts';
+import { type ForgeClient, ForgeRefusal } from './http/client.ts';
 
 /** GitHub works it out after it was asked: until then the last answer counts. */
 const pullSchema = z.looseObject({ mergeable: z.string(), mergeStateStatus: z.string() });
@@ -37,10 +37,10 @@ ${fragment}`;
 
 /** An Enterprise server may be too old for the query, and a token may not be allowed to send it. */
 const isNoAnswer = (error: unknown): boolean =>
-  error instanceof GitHubRefusal && ['gone', 'right', 'refused'].includes(error.fault);
+  error instanceof ForgeRefusal && ['gone', 'right', 'refused'].includes(error.fault);
 
 /** Digests by one request of GraphQL for a hundred pull requests. */
-export const createDigests = ({ ask }: GitHubClient, repository: string) => {
+export const createDigests = ({ ask }: ForgeClient, repository: string) => {
   const [owner, name] = repository.split('/');
   const merges = new Map<number, string>();
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { messageOf } from '../../machines/message-of.ts';
 import { createLineSplitter } from '../process/line-splitter.ts';
-import { type GitHubClient, GitHubRefusal } from './github-client.ts';
+import { type ForgeClient, ForgeRefusal } from './http/client.ts';
 import { type ForgeCheck, ForgeError } from './port.ts';
 
 const linesAtMost = 50;
@@ -118,13 +118,13 @@ const orWhy = async <Result>(
   try {
     return await read();
   } catch (error) {
-    if (error instanceof GitHubRefusal && ['right', 'gone', 'refused'].includes(error.fault))
+    if (error instanceof ForgeRefusal && ['right', 'gone', 'refused'].includes(error.fault))
       return { why: error.message };
     throw error;
   }
 };
 
-export const createFailure = ({ ask, fileAt }: GitHubClient) => {
+export const createFailure = ({ ask, fileAt }: ForgeClient) => {
   const ofStep = async (job: string, signal: AbortSignal): Promise<string> => {
     const path = `actions/jobs/${job}`;
     const read = await orWhy(() => ask({ path, schema: jobSchema, signal }));

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { type GitHubClient, GitHubRefusal } from './github-client.ts';
-import type { GitHubLists } from './github-lists.ts';
+import { type ForgeClient, ForgeRefusal } from './http/client.ts';
+import type { ForgeLists } from './http/lists.ts';
 import type { ForgeIssue } from './port.ts';
 
 const issueSchema = z.object({
@@ -60,8 +60,8 @@ interface KnownBlockers {
 const knownAtMost = 1_000;
 
 export const createIssues = (
-  { ask }: Pick<GitHubClient, 'ask'>,
-  lists: GitHubLists,
+  { ask }: Pick<ForgeClient, 'ask'>,
+  lists: ForgeLists,
   repository: string,
 ) => {
   const isOf = (name: string, url: string | undefined): boolean =>
@@ -77,7 +77,7 @@ export const createIssues = (
         .filter((each) => isOf(repository, each.repository_url))
         .map((each) => each.number);
     } catch (error) {
-      if (error instanceof GitHubRefusal && error.fault === 'gone') return null;
+      if (error instanceof ForgeRefusal && error.fault === 'gone') return null;
       throw error;
     }
   };
@@ -131,7 +131,7 @@ export const createIssues = (
         isOf(repository, found.repository_url) || isOf(await nameNow(), found.repository_url);
       return found.pull_request == null && isHere ? asIssue(found, saidBy(found)) : null;
     } catch (error) {
-      if (!(error instanceof GitHubRefusal) || error.fault !== 'gone') throw error;
+      if (!(error instanceof ForgeRefusal) || error.fault !== 'gone') throw error;
       // Without the repository, nothing is known of the issue.
       await nameNow();
       return null;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type GitHubClient, GitHubRefusal } from './github-client.ts';
+import { type ForgeClient, ForgeRefusal } from './http/client.ts';
 
 /** Null: the account was deleted. */
 export const userSchema = z.object({ login: z.string(), type: z.string().optional() }).nullable();
@@ -29,7 +29,7 @@ export const isBot = (user: User): boolean =>
 
 /** Who may push to the repository, and who we are. */
 export const createPeople = (
-  { ask }: GitHubClient,
+  { ask }: ForgeClient,
   token: () => string | null,
   now: () => number,
 ) => {
@@ -43,7 +43,7 @@ export const createPeople = (
       return mayWrite.has((await ask({ path, schema, signal })).permission);
     } catch (error) {
       // The token may not ask, or the account is gone: how the author is associated has to do.
-      if (error instanceof GitHubRefusal && ['right', 'gone'].includes(error.fault)) return null;
+      if (error instanceof ForgeRefusal && ['right', 'gone'].includes(error.fault)) return null;
       throw error;
     }
   };
@@ -75,7 +75,7 @@ export const createPeople = (
       return (await ask({ path: '/user', schema, signal })).login;
     } catch (error) {
       // The token of an app is no user's.
-      if (!(error instanceof GitHubRefusal) || error.fault !== 'right') throw error;
+      if (!(error instanceof ForgeRefusal) || error.fault !== 'right') throw error;
       const viewer = z.object({ data: z.object({ viewer: schema }) });
       const body = { query: '{ viewer { login } }' };
       return (await ask({ method: 'POST', path: '/graphql', body, schema: viewer, signal })).data

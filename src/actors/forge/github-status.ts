@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { type GitHubClient, unchanged } from './github-client.ts';
-import { notOurs, shortText } from './github-faults.ts';
 import { type GitHubPeople, isBot, userSchema } from './github-people.ts';
+import { type ForgeClient, unchanged } from './http/client.ts';
+import { notOurs, shortText } from './http/faults.ts';
 import type { ForgeCheck, PullRequest, PullRequestStatus } from './port.ts';
 
 /** Names of checks are text of strangers. */
@@ -155,7 +155,7 @@ const reviewsOf = (number: number): Part<Review> => ({
 });
 
 /** A part of a status, read again only when it changed. */
-const createParts = ({ ask, request }: GitHubClient) => {
+const createParts = ({ ask, request }: ForgeClient) => {
   const query = { per_page: 100 };
   return async <Item>(
     { key, path, schema }: Part<Item>,
@@ -176,7 +176,7 @@ const createParts = ({ ask, request }: GitHubClient) => {
 const kept = (known: ETags, ...keys: readonly string[]): ETags =>
   Object.fromEntries(keys.flatMap((key) => (known[key] === undefined ? [] : [[key, known[key]]])));
 
-export const createStatus = (client: GitHubClient, people: GitHubPeople) => {
+export const createStatus = (client: ForgeClient, people: GitHubPeople) => {
   const readPart = createParts(client);
 
   const readChecks = async (sha: string, known: PullRequestStatus | null, signal: AbortSignal) => {

@@ -1,13 +1,13 @@
 import { z } from 'zod';
-import { createClient, type GitHubOptions, GitHubRefusal } from './github-client.ts';
 import { createComments } from './github-comments.ts';
 import { createDigests } from './github-digests.ts';
 import { createFailure } from './github-failure.ts';
-import { invalidFields, saysAlready, shortText } from './github-faults.ts';
 import { createIssues } from './github-issues.ts';
-import { createLists } from './github-lists.ts';
 import { createPeople } from './github-people.ts';
 import { createStatus, pullSchema, toPullRequest } from './github-status.ts';
+import { createClient, type ForgeOptions, ForgeRefusal } from './http/client.ts';
+import { invalidFields, saysAlready, shortText } from './http/faults.ts';
+import { createLists } from './http/lists.ts';
 import {
   type Forge,
   ForgeError,
@@ -36,14 +36,14 @@ const enableAutoMerge = `mutation ($id: ID!, $sha: GitObjectID!, $method: PullRe
   ) { clientMutationId }
 }`;
 
-const isFault = (error: unknown, ...statuses: readonly number[]): error is GitHubRefusal =>
-  error instanceof GitHubRefusal && statuses.includes(error.answer.status);
+const isFault = (error: unknown, ...statuses: readonly number[]): error is ForgeRefusal =>
+  error instanceof ForgeRefusal && statuses.includes(error.answer.status);
 
 /** GitHub.com, or an Enterprise server, by its REST API. */
-export const createGitHub = (options: GitHubOptions): Forge => {
+export const createGitHub = (options: ForgeOptions): Forge => {
   const client = createClient(options);
   const { ask } = client;
-  const lists = createLists(client);
+  const lists = createLists(client, { parameter: 'per_page', entries: 100 });
   const people = createPeople(client, options.token, options.now);
   const readStatus = createStatus(client, people);
   const { repository } = options;

@@ -117,10 +117,10 @@ describe('a fault', () => {
     [
       'a page of a proxy',
       { status: 200, headers: { 'content-type': 'text/html' }, body: '<html>' },
-      /is not of GitHub's API/,
+      /is not of a forge's API/,
     ],
-    ['half an answer', { status: 200, body: '{"default_branch": "ma' }, /is not of GitHub's API/],
-    ['an answer of something else', { status: 200, body: ['hello'] }, /is not of GitHub's API/],
+    ['half an answer', { status: 200, body: '{"default_branch": "ma' }, /is not of a forge's API/],
+    ['an answer of something else', { status: 200, body: ['hello'] }, /is not of a forge's API/],
     [
       'an answer that is too large',
       { status: 200, body: `"${'x'.repeat(11 * 1024 * 1024)}"` },

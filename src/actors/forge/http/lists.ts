@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { type GitHubClient, unchanged } from './github-client.ts';
+import { type ForgeClient, unchanged } from './client.ts';
 
-const pageSize = 100;
-const pagesAtMost = 10;
+const itemsAtMost = 1_000;
 const keptAtMost = 64;
 const keptTextAtMost = 256 * 1024;
 
@@ -19,13 +18,20 @@ interface KeptPage {
   readonly lastPage: number;
 }
 
+/** How a forge asks for a page, and the most entries that one may have. */
+export interface PageSize {
+  readonly parameter: string;
+  readonly entries: number;
+}
+
 /** Lists with pages. What did not change since costs no part of the rate limit. */
-export const createLists = ({ ask, request }: GitHubClient) => {
+export const createLists = ({ ask, request }: ForgeClient, { parameter, entries }: PageSize) => {
+  const pagesAtMost = Math.ceil(itemsAtMost / entries);
   const kept = new Map<string, KeptPage>();
 
   const page = async <Item>({ path, query, item, signal }: Listed<Item>, number: number) => {
     const schema = z.array(item);
-    const asked = { path, query: { per_page: pageSize, ...query, page: number }, schema, signal };
+    const asked = { path, query: { [parameter]: entries, ...query, page: number }, schema, signal };
     const key = JSON.stringify([path, query, number]);
     const known = kept.get(key);
     const answer = await request({ ...asked, etag: known?.etag });
@@ -43,7 +49,7 @@ export const createLists = ({ ask, request }: GitHubClient) => {
   };
 
   return {
-    /** The last thousand entries, in GitHub's order. */
+    /** The last thousand entries, in the order of the forge. */
     newest: async <Item>(listed: Listed<Item>): Promise<readonly Item[]> => {
       const first = await page(listed, 1);
       const items = first.lastPage > pagesAtMost ? [] : [...first.items];
@@ -63,4 +69,4 @@ export const createLists = ({ ask, request }: GitHubClient) => {
   };
 };
 
-export type GitHubLists = ReturnType<typeof createLists>;
+export type ForgeLists = ReturnType<typeof createLists>;

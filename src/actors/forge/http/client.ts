@@ -1,5 +1,6 @@
 import type { z } from 'zod';
-import { messageOf } from '../../machines/message-of.ts';
+import { messageOf } from '../../../machines/message-of.ts';
+import { ForgeError } from '../port.ts';
 import {
   type FaultContext,
   faultOf,
@@ -7,11 +8,10 @@ import {
   notOurs,
   type RefusedAnswer,
   shortText,
-} from './github-faults.ts';
+} from './faults.ts';
 import { createLimitGate } from './limit-gate.ts';
-import { ForgeError } from './port.ts';
 
-export interface GitHubOptions {
+export interface ForgeOptions {
   /** `https://api.github.com`, or of an Enterprise server: `https://ghe.example/api/v3` */
   readonly apiUrl: string;
   /** `owner/name` */
@@ -27,7 +27,7 @@ export interface GitHubOptions {
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH';
 
-export interface GitHubRequest<Data> {
+export interface ForgeRequest<Data> {
   readonly method?: Method;
   /** Below the repository, or from the top of the API when it begins with `/`. */
   readonly path: string;
@@ -39,15 +39,15 @@ export interface GitHubRequest<Data> {
   readonly signal: AbortSignal;
 }
 
-export interface GitHubAnswer<Data> {
+export interface ForgeAnswer<Data> {
   readonly data: Data;
   readonly etag: string | null;
   /** Of a list with pages. */
   readonly lastPage: number;
 }
 
-/** An answer of GitHub that is no success, as the caller of the request may look at it. */
-export class GitHubRefusal extends ForgeError {
+/** An answer that is no success, as the caller of the request may look at it. */
+export class ForgeRefusal extends ForgeError {
   readonly answer: RefusedAnswer;
 
   constructor(fault: ForgeError, answer: RefusedAnswer) {
@@ -84,9 +84,9 @@ const causeOf = (error: unknown): string =>
 
 /**
  * Requests to one server. The token goes to its origin alone; a request ends after 30 s; an answer has
- * at most 10 MB; a redirect is followed to the same origin only, as GitHub sends it for a renamed repository.
+ * at most 10 MB; a redirect is followed to the same origin only, as a forge sends it for a renamed repository.
  */
-const createFetch = (origin: string, { token, fetch: send = fetch }: GitHubOptions) => {
+const createFetch = (origin: string, { token, fetch: send = fetch }: ForgeOptions) => {
   const { host } = new URL(origin);
   const once = async (url: URL, init: RequestInit, signal: AbortSignal): Promise<Response> => {
     const key = token();
@@ -161,7 +161,7 @@ const lastPageIn = (link: unknown): number => {
 const isRefused = (error: unknown): error is { readonly response: RefusedAnswer } =>
   error instanceof Error && 'response' in error && error.response !== undefined;
 
-export const createClient = (given: GitHubOptions) => {
+export const createClient = (given: ForgeOptions) => {
   const { repository, token, now, pauseMs = 1_000, fetch: sendNow = fetch } = given;
   const gate = createLimitGate(now);
   let sent = 0;
@@ -176,7 +176,7 @@ export const createClient = (given: GitHubOptions) => {
   const { origin, host } = new URL(apiUrl);
   const guarded = createFetch(origin, options);
   const loaded = async () => {
-    const { createOctokit } = await import('./github-octokit.ts');
+    const { createOctokit } = await import('./octokit.ts');
     return createOctokit(apiUrl, guarded, pauseMs);
   };
   let octokit: ReturnType<typeof loaded> | undefined;
@@ -188,8 +188,7 @@ export const createClient = (given: GitHubOptions) => {
   const toForgeError = (error: unknown, context: FaultContext): ForgeError => {
     if (error instanceof ForgeError) return error;
     if (error instanceof Error && error.cause instanceof ForgeError) return error.cause;
-    if (isRefused(error))
-      return new GitHubRefusal(faultOf(error.response, context), error.response);
+    if (isRefused(error)) return new ForgeRefusal(faultOf(error.response, context), error.response);
     const why = shortText(causeOf(error));
     return new ForgeError('away', `${host} cannot be asked: ${why}; try again later`);
   };
@@ -207,7 +206,7 @@ export const createClient = (given: GitHubOptions) => {
     etag,
     schema,
     signal,
-  }: GitHubRequest<Data>): Promise<GitHubAnswer<Data> | typeof unchanged> => {
+  }: ForgeRequest<Data>): Promise<ForgeAnswer<Data> | typeof unchanged> => {
     const url = path.startsWith('/') ? path : `/repos/${repository}${path && `/${path}`}`;
     // An Enterprise server has it beside the other API.
     const address = url === '/graphql' ? `${apiUrl.replace(/\/v3$/, '')}${url}` : url;
@@ -261,14 +260,14 @@ export const createClient = (given: GitHubOptions) => {
     }
   };
 
-  const request = <Data>(asked: GitHubRequest<Data>) => gate.pass(() => askNow(asked));
+  const request = <Data>(asked: ForgeRequest<Data>) => gate.pass(() => askNow(asked));
 
   return {
     host,
     request,
     sent: () => sent,
     /** A request without an ETag. */
-    ask: async <Data>(asked: Omit<GitHubRequest<Data>, 'etag'>): Promise<Data> => {
+    ask: async <Data>(asked: Omit<ForgeRequest<Data>, 'etag'>): Promise<Data> => {
       const answer = await request(asked);
       if (answer === unchanged) throw notOurs({ host, what: asked.path });
       return answer.data;
@@ -278,4 +277,4 @@ export const createClient = (given: GitHubOptions) => {
   };
 };
 
-export type GitHubClient = ReturnType<typeof createClient>;
+export type ForgeClient = ReturnType<typeof createClient>;

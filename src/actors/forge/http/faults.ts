@@ -1,4 +1,4 @@
-import { ForgeError, type ForgeFault } from './port.ts';
+import { ForgeError, type ForgeFault } from '../port.ts';
 
 /** A request as it went wrong. `data`: the parsed body, or its text. */
 export interface RefusedAnswer {
@@ -32,7 +32,7 @@ export const shortText = (text: string, atMost = messageAtMost): string => {
 const isRecord = (data: unknown): data is Readonly<Record<string, unknown>> =>
   typeof data === 'object' && data !== null;
 
-/** GitHub's own words: its message, and what it says of single fields. */
+/** The forge's own words: its message, and what it says of single fields. */
 const wordsOf = (data: unknown): string => {
   if (!isRecord(data)) return '';
   const { message, errors } = data;
@@ -154,5 +154,5 @@ export const faultOf = (answer: RefusedAnswer, context: FaultContext): ForgeErro
 export const notOurs = ({ host, what }: Pick<FaultContext, 'host' | 'what'>): ForgeError =>
   new ForgeError(
     'away',
-    `${host} answers ${what} with something that is not of GitHub's API; a proxy or a login page may be in between, or forge.api_url names another server`,
+    `${host} answers ${what} with something that is not of a forge's API; a proxy or a login page may be in between, or forge.api_url names another server`,
   );

@@ -1,4 +1,4 @@
-import type { ForgeError } from './port.ts';
+import type { ForgeError } from '../port.ts';
 
 /**
  * Lets requests through. After an answer that is a limit, none is sent until the limit ends; then one
