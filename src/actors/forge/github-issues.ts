@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type ForgeClient, ForgeRefusal } from './http/client.ts';
 import type { ForgeLists } from './http/lists.ts';
+import { blockersIn, issueTextAtMost } from './issue-text.ts';
 import type { ForgeIssue } from './port.ts';
 
 const issueSchema = z.object({
@@ -23,28 +24,8 @@ type Issue = z.infer<typeof issueSchema>;
 
 const blockerSchema = z.object({ number: z.number(), repository_url: z.string().optional() });
 
-const textAtMost = 65_536;
-const blockersAtMost = 100;
 /** Each costs a request. */
 const asksAtMost = 300;
-
-const sentence = /^[\s>*_-]*(?:is )?(?:blocked by|depends on)\b:?(.*)$/i;
-const openItem = /^\s*(?:[-*+]|\d+[.)])\s+\[ \]\s+#(\d+)\b/;
-const anyNumber = /(?<![\w/])#(\d+)\b/g;
-
-/** `Blocked by #3, #4` and the open items of a task list, `- [ ] #5`. */
-export const blockersIn = (text: string): readonly number[] => {
-  const found = text
-    .slice(0, textAtMost)
-    .split('\n')
-    .flatMap((line) => {
-      const [, item] = openItem.exec(line) ?? [];
-      if (item !== undefined) return [item];
-      const [, rest] = sentence.exec(line) ?? [];
-      return [...(rest ?? '').matchAll(anyNumber)].map(([, number = '']) => number);
-    });
-  return [...new Set(found.map(Number))].slice(0, blockersAtMost);
-};
 
 const stateOf = ({ state, state_reason: reason }: Issue): ForgeIssue['state'] => {
   if (state === 'open') return 'open';
@@ -85,7 +66,7 @@ export const createIssues = (
   const asIssue = (issue: Issue, blockedBy: readonly number[]): ForgeIssue => ({
     ...{ number: issue.number, title: issue.title, blockedBy, state: stateOf(issue) },
     url: `${new URL(issue.html_url).origin}/${repository}/issues/${issue.number}`,
-    text: (issue.body ?? '').slice(0, textAtMost),
+    text: (issue.body ?? '').slice(0, issueTextAtMost),
     labels: issue.labels.flatMap((each) => (typeof each === 'string' ? each : (each.name ?? []))),
     milestone: issue.milestone?.title ?? null,
     updatedAt: issue.updated_at,

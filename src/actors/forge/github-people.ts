@@ -1,14 +1,8 @@
 import { z } from 'zod';
+import type { People, User } from './comments.ts';
 import { type ForgeClient, ForgeRefusal } from './http/client.ts';
 
-/** Null: the account was deleted. */
 export const userSchema = z.object({ login: z.string(), type: z.string().optional() }).nullable();
-export type User = z.infer<typeof userSchema>;
-
-export interface Writer {
-  readonly user: User;
-  readonly author_association?: string | undefined;
-}
 
 const rememberMs = 10 * 60_000;
 const rememberedAtMost = 1_000;
@@ -24,7 +18,7 @@ const mayWrite = new Set(['admin', 'maintain', 'write']);
 /** An account of an app has `[bot]` in one API, and not in the other. */
 const bareName = (login: string): string => login.toLowerCase().replace(/\[bot\]$/, '');
 
-export const isBot = (user: User): boolean =>
+const isBot = (user: User): boolean =>
   user !== null && (user.type === 'Bot' || user.login.endsWith('[bot]'));
 
 /** Who may push to the repository, and who we are. */
@@ -32,7 +26,7 @@ export const createPeople = (
   { ask }: ForgeClient,
   token: () => string | null,
   now: () => number,
-) => {
+): People => {
   const known = new Map<string, { readonly canWrite: boolean; readonly until: number }>();
   let self: { readonly token: string | null; readonly login: string } | null = null;
 
@@ -55,10 +49,9 @@ export const createPeople = (
     return canWrite;
   };
 
-  /** Judges authors, those of one list together. */
-  const judge = (signal: AbortSignal) => {
+  const judge: People['judge'] = (signal) => {
     let asks = 0;
-    return async ({ user, author_association: association = '' }: Writer): Promise<boolean> => {
+    return async ({ user, author_association: association = '' }) => {
       if (user === null || !associations.has(association)) return false;
       if (association === 'OWNER') return true;
       const before = known.get(user.login);
@@ -84,9 +77,9 @@ export const createPeople = (
   };
 
   return {
+    isBot,
     judge,
-    /** Tells whether a user is the account of our token. */
-    self: async (signal: AbortSignal): Promise<(user: User) => boolean> => {
+    self: async (signal) => {
       const key = token();
       if (self === null || self.token !== key) self = { token: key, login: await askSelf(signal) };
       const own = bareName(self.login);
@@ -94,5 +87,3 @@ export const createPeople = (
     },
   };
 };
-
-export type GitHubPeople = ReturnType<typeof createPeople>;

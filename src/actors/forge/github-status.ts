@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { type GitHubPeople, isBot, userSchema } from './github-people.ts';
+import type { People } from './comments.ts';
+import { userSchema } from './github-people.ts';
 import { type ForgeClient, unchanged } from './http/client.ts';
 import { notOurs, shortText } from './http/faults.ts';
 import type { ForgeCheck, PullRequest, PullRequestStatus } from './port.ts';
@@ -176,7 +177,7 @@ const createParts = ({ ask, request }: ForgeClient) => {
 const kept = (known: ETags, ...keys: readonly string[]): ETags =>
   Object.fromEntries(keys.flatMap((key) => (known[key] === undefined ? [] : [[key, known[key]]])));
 
-export const createStatus = (client: ForgeClient, people: GitHubPeople) => {
+export const createStatus = (client: ForgeClient, people: People) => {
   const readPart = createParts(client);
 
   const readChecks = async (sha: string, known: PullRequestStatus | null, signal: AbortSignal) => {
@@ -212,7 +213,7 @@ export const createStatus = (client: ForgeClient, people: GitHubPeople) => {
       return { review: known?.review ?? 'none', etags: kept(before, part.key) } as const;
     const last = new Map<string, Review>();
     for (const each of read.items)
-      if (each.user !== null && !isBot(each.user) && decisions.has(each.state))
+      if (each.user !== null && !people.isBot(each.user) && decisions.has(each.state))
         last.set(each.user.login, each);
     const canWrite = people.judge(signal);
     const states: string[] = [];

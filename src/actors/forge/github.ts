@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { createComments } from './github-comments.ts';
+import { createComments } from './comments.ts';
+import { createDiscussion } from './github-comments.ts';
 import { createDigests } from './github-digests.ts';
 import { createFailure } from './github-failure.ts';
 import { createIssues } from './github-issues.ts';
@@ -189,7 +190,7 @@ export const createGitHub = (options: ForgeOptions): Forge => {
       }
     },
     digests: createDigests(client, repository),
-    ...createComments(client, lists, people),
+    ...createComments(client, createDiscussion(client, lists), people),
     failure: createFailure(client),
     rerun: async ({ id }, signal) => {
       const [kind, job] = id.split(':');
