@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { answerGit } from '../git-http.ts';
 import { carryOut, createFaults } from './faults.ts';
-import { type Answer, mergePull, notFound, routes } from './routes.ts';
+import { type Answer, mergePull, notFound, type Route, routes } from './routes.ts';
 import {
   createState,
   type Issue,
@@ -64,7 +64,7 @@ const repositoryPath = /^\/repos\/([^/]+)\/([^/]+)(?:\/(.*))?$/;
 const byId = '/repositories/1';
 
 /** The route below the API; a string: where the repository is now. */
-const find = (state: State, method: string, path: string) => {
+const find = (state: State, routes: readonly Route[], method: string, path: string) => {
   const [, owner, name, rest = ''] = repositoryPath.exec(path) ?? [];
   const isById = path === byId || path.startsWith(`${byId}/`);
   const isOurs = owner === state.owner && name === state.name;
@@ -178,8 +178,13 @@ const personSide = (state: State) => {
 
 export type FakeGitHub = Awaited<ReturnType<typeof openGitHub>>;
 
+export const openGitHub = (project: string) => openForge(project, { routes, base: '/api/v3' });
+
 /** A forge whose repository is a clone of the project; it ends with the test. */
-export const openGitHub = async (project: string) => {
+export const openForge = async (
+  project: string,
+  of: { readonly routes: readonly Route[]; readonly base: string },
+) => {
   const state = createState(project);
   const faults = createFaults();
   const heard: Heard[] = [];
@@ -211,7 +216,7 @@ export const openGitHub = async (project: string) => {
     if (carryOut(fault, request, response)) return;
     if (request.headers.authorization !== `Bearer ${token}`)
       return send(request, response, { status: 401, body: { message: 'Bad credentials' } });
-    const route = find(state, method, path);
+    const route = find(state, of.routes, method, path);
     if (typeof route === 'string') {
       const location = `${api}${route}${url.search}`;
       return send(request, response, {
@@ -228,10 +233,10 @@ export const openGitHub = async (project: string) => {
 
   const origin = await listen((request, response) => {
     const url = new URL(request.url ?? '/', origin);
-    const [, , path = ''] = /^\/api(\/v3)?(\/.*)$/.exec(url.pathname) ?? [];
+    const [, , path = ''] = /^\/api(\/v\d)?(\/.*)$/.exec(url.pathname) ?? [];
     if (path !== '') {
       note(request, response, `${request.method} ${path}${url.search}`, heard);
-      void answerApi(request, response, url, path, `${origin}/api/v3`);
+      void answerApi(request, response, url, path, `${origin}${of.base}`);
       return;
     }
     const [, rest] = /^\/acme\/[^/]+\.git(\/.*)$/.exec(url.pathname) ?? [];
@@ -251,7 +256,7 @@ export const openGitHub = async (project: string) => {
 
   return {
     ...{ state, bare: state.bare, token, heard, heardByFiles },
-    apiUrl: `${origin}/api/v3`,
+    apiUrl: `${origin}${of.base}`,
     repository: `${state.owner}/${state.name}`,
     remote: `${origin}/acme/shop.git`,
     fault: faults.next,

@@ -11,6 +11,9 @@ export interface Asked {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
+/** The method, a pattern of the path, and the answer. */
+export type Route = readonly [string, string, (asked: Asked) => Answer];
+
 export interface Answer {
   readonly status?: number;
   readonly body?: unknown;
@@ -45,7 +48,7 @@ const paged = (
   return { body: wrap(all.slice((page - 1) * size, page * size)), headers: link };
 };
 
-const headOf = ({ bare }: State, { state, head, lastSha }: Pull): string =>
+export const headOf = ({ bare }: State, { state, head, lastSha }: Pull): string =>
   state === 'open' ? (bare.tip(head) ?? lastSha) : lastSha;
 
 const stateOfMerge = ({ bare, protectedBranches }: State, pull: Pull, sha: string): string => {
@@ -128,7 +131,11 @@ export const mergePull = (state: State, pull: Pull, method: string): string | nu
   return null;
 };
 
-const missingChecks = ({ runs, statuses, protectedBranches }: State, pull: Pull, sha: string) =>
+export const missingChecks = (
+  { runs, statuses, protectedBranches }: State,
+  pull: Pull,
+  sha: string,
+) =>
   (protectedBranches.get(pull.base) ?? []).filter(
     (name) =>
       !runs.some((run) => run.sha === sha && run.name === name && run.conclusion === 'success') &&
@@ -335,7 +342,7 @@ const issuesWith = (asked: Asked): Answer => {
 };
 
 /** Below the API, or below the repository where the pattern begins without `/`. */
-export const routes: readonly (readonly [string, string, (asked: Asked) => Answer])[] = [
+export const routes: readonly Route[] = [
   [
     'GET',
     '/user',

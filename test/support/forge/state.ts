@@ -91,6 +91,8 @@ export const createState = (project: string) => {
     allowsAutoMerge: true,
     hasDependencies: true,
     hasGraphQl: true,
+    /** Gitea 1.27 and newer. */
+    hasReplies: true,
     isApp: false,
     protectedBranches: new Map<string, readonly string[]>(),
     people: new Map<string, Person>(),

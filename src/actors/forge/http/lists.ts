@@ -14,7 +14,7 @@ export interface Listed<Item> {
 
 interface KeptPage {
   readonly etag: string;
-  readonly items: unknown;
+  readonly raw: readonly unknown[];
   readonly lastPage: number;
 }
 
@@ -30,7 +30,14 @@ export const createLists = ({ ask, request }: ForgeClient, { parameter, entries 
   const kept = new Map<string, KeptPage>();
 
   const page = async <Item>({ path, query, item, signal }: Listed<Item>, number: number) => {
-    const schema = z.array(item);
+    const items = z.array(item);
+    // The kept page is as it came: another schema, or the same once more, can read it.
+    const schema = z.array(z.unknown()).transform((raw, context) => {
+      const read = items.safeParse(raw);
+      if (read.success) return { raw, items: read.data };
+      context.addIssue('not such a list');
+      return z.NEVER;
+    });
     const asked = { path, query: { [parameter]: entries, ...query, page: number }, schema, signal };
     const key = JSON.stringify([path, query, number]);
     const known = kept.get(key);
@@ -38,14 +45,14 @@ export const createLists = ({ ask, request }: ForgeClient, { parameter, entries 
     kept.delete(key);
     if (answer === unchanged && known !== undefined) {
       kept.set(key, known);
-      return { items: schema.parse(known.items), lastPage: known.lastPage };
+      return { items: items.parse(known.raw), lastPage: known.lastPage };
     }
-    if (answer === unchanged) return { items: await ask(asked), lastPage: 1 };
-    const { data: items, etag, lastPage } = answer;
-    if (etag !== null && JSON.stringify(items).length <= keptTextAtMost)
-      kept.set(key, { etag, items, lastPage });
+    if (answer === unchanged) return { items: (await ask(asked)).items, lastPage: 1 };
+    const { data, etag, lastPage } = answer;
+    if (etag !== null && JSON.stringify(data.raw).length <= keptTextAtMost)
+      kept.set(key, { etag, raw: data.raw, lastPage });
     for (const [oldest] of kept) if (kept.size > keptAtMost) kept.delete(oldest);
-    return { items, lastPage };
+    return { items: data.items, lastPage };
   };
 
   return {
