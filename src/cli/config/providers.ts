@@ -212,8 +212,11 @@ const providerNames = (config: Config): readonly string[] => [
   ...new Set([...Object.keys(known), ...Object.keys(config.providers)]),
 ];
 
-/** The forge needs a key, too; it is no provider of models. */
-export const forgeKey = { name: 'github', variables: ['GITHUB_TOKEN', 'GH_TOKEN'] } as const;
+/** A forge needs a key, too; it is no provider of models. */
+export const forgeKeys = {
+  github: { name: 'github', variables: ['GITHUB_TOKEN', 'GH_TOKEN'] },
+  gitea: { name: 'gitea', variables: ['GITEA_TOKEN'] },
+} as const;
 
 /** Where the key of each provider, and of the forge, is found; null: nowhere. @throws ConfigError */
 export const keyPlaces = (
@@ -221,7 +224,8 @@ export const keyPlaces = (
   env: NodeJS.ProcessEnv,
 ): readonly (Pick<Provider, 'name' | 'variables'> & { readonly found: FoundKey | null })[] => {
   const find = keySources(config, env);
-  const ofForge = { ...forgeKey, found: findKey({ ...forgeKey, access: null }, env) };
+  const key = forgeKeys[config.forge.type];
+  const ofForge = { ...key, found: findKey({ ...key, access: null }, env) };
   const ofModels = providerNames(config).flatMap((name) => {
     const provider = providerOf(config, name, env);
     return provider === null
@@ -233,10 +237,10 @@ export const keyPlaces = (
 
 /** @throws UsageError for a name that no provider has, and for one that needs no key */
 export const requireKeyed = (config: Config, name: string): void => {
-  if (name === forgeKey.name) return;
+  if (Object.hasOwn(forgeKeys, name)) return;
   const provider = providerOf(config, name, {});
   if (provider === null) {
-    const names = [...providerNames(config), forgeKey.name];
+    const names = [...providerNames(config), ...Object.keys(forgeKeys)];
     const meant = closest(name, names);
     const advice =
       meant === null ? `the providers are ${names.join(', ')}` : `did you mean ${meant}?`;

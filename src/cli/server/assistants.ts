@@ -12,7 +12,7 @@ import type { Assistant } from '../../actors/assistants/port.ts';
 import { proxySecrets } from '../../actors/model/proxy-choice.ts';
 import { mcpSecrets } from '../config/mcp-servers.ts';
 import { forgeToken } from '../config/places/forge-place.ts';
-import { forgeKey, keyVariables, providerSecrets } from '../config/providers.ts';
+import { forgeKeys, keyVariables, providerSecrets } from '../config/providers.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 
 const credentialVariables = [
@@ -20,7 +20,7 @@ const credentialVariables = [
     ...[createCodex(), createClaude()].flatMap(({ variables }) => variables),
     ...acpVariables,
     ...keyVariables,
-    ...forgeKey.variables,
+    ...Object.values(forgeKeys).flatMap(({ variables }) => variables),
   ]),
 ];
 /** Other variables have paths, addresses and switches. */

@@ -5,15 +5,19 @@ import type { Forge } from '../../../actors/forge/port.ts';
 import { hostOfForge, isAtForge } from '../../../actors/forge/remote.ts';
 import type { Workspace } from '../../../actors/workspace/port.ts';
 import { keptKey } from '../../server/secrets/kept-keys.ts';
-import { forgeKey } from '../providers.ts';
+import { forgeKeys } from '../providers.ts';
 import type { Config } from '../schema/config-schema.ts';
 
 type ForgeConfig = Config['forge'];
 type Variables = Readonly<Record<string, string | undefined>>;
 
-export const forgeToken = ({ token_env: own }: ForgeConfig, variables: Variables): string | null =>
-  (own === undefined ? forgeKey.variables : [own]).map((name) => variables[name]).find(Boolean) ??
-  keptKey(variables, forgeKey.name);
+export const forgeToken = (
+  { type, token_env: own }: ForgeConfig,
+  variables: Variables,
+): string | null =>
+  (own === undefined ? forgeKeys[type].variables : [own])
+    .map((name) => variables[name])
+    .find(Boolean) ?? keptKey(variables, forgeKeys[type].name);
 
 const forPerson = (message: string, fault = 'gone'): PullRequestError =>
   new PullRequestError({ needs: 'person', fault, message, retryAt: null });
@@ -73,7 +77,12 @@ interface ForgePlaces {
   readonly forgeOf: ForgeOf;
 }
 
-/** GitHub, as the configuration and the remote of the project say; loaded when it is used. */
+const load = async (type: ForgeConfig['type']) =>
+  type === 'gitea'
+    ? (await import('../../../actors/forge/gitea.ts')).createGitea
+    : (await import('../../../actors/forge/github.ts')).createGitHub;
+
+/** The forge, as the configuration and the remote of the project say; loaded when it is used. */
 export const createForgePlaces = ({
   config,
   variables,
@@ -92,15 +101,17 @@ export const createForgePlaces = ({
     );
   };
   const forgeAt = async (repository: string): Promise<Forge> => {
-    const { api_url: apiUrl, token_env: own } = config();
+    const { type, api_url: apiUrl, token_env: own } = config();
+    if (type === 'gitea' && hostOfForge(apiUrl) === 'github.com')
+      throw forPerson('forge.type is gitea: set forge.api_url to https://<host>/api/v1');
+    const key = forgeKeys[type];
     if (token() === null)
       throw forPerson(
-        `there is no token for ${repository}: agent auth login ${forgeKey.name}, or set ${own ?? forgeKey.variables.join(' or ')} and start the server again`,
+        `there is no token for ${repository}: agent auth login ${key.name}, or set ${own ?? key.variables.join(' or ')} and start the server again`,
         'token',
       );
-    const of = `${apiUrl} ${repository}`;
-    const { createGitHub } = await import('../../../actors/forge/github.ts');
-    const forge = known.get(of) ?? createGitHub({ apiUrl, repository, token, now });
+    const of = `${type} ${apiUrl} ${repository}`;
+    const forge = known.get(of) ?? (await load(type))({ apiUrl, repository, token, now });
     known.set(of, forge);
     return forge;
   };

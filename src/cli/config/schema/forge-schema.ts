@@ -6,10 +6,15 @@ const ownerAndName = z.string().regex(/^[\w.-]+\/[\w.-]+$/, 'expected owner/name
 /** The forge, and when work is published there. */
 export const forgeSection = z
   .strictObject({
-    type: z.enum(['github']).default('github').describe('the kind of forge'),
+    type: z
+      .enum(['github', 'gitea'])
+      .default('github')
+      .describe('the kind of forge; gitea: Gitea or Forgejo'),
     api_url: httpUrl
       .default('https://api.github.com')
-      .describe('its API; of GitHub Enterprise https://<host>/api/v3'),
+      .describe(
+        'its API; of GitHub Enterprise https://<host>/api/v3, of Gitea https://<host>/api/v1',
+      ),
     repository: ownerAndName
       .optional()
       .describe('owner/name; unset: as the address of the remote says'),
@@ -24,7 +29,7 @@ export const forgeSection = z
       .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'expected the name of a variable')
       .optional()
       .describe(
-        'variable with a token that may push and open pull requests; unset: GITHUB_TOKEN, then GH_TOKEN',
+        'variable with a token that may push and open pull requests; unset: GITHUB_TOKEN, then GH_TOKEN; of Gitea GITEA_TOKEN',
       ),
     webhook_secret_env: z
       .string()
