@@ -13,8 +13,8 @@ const settings = (given: object, env: NodeJS.ProcessEnv = { OPENAI_API_KEY: 'k' 
   };
   return settingsFrom(withChosenModel(loaded, env), temporaryFolder());
 };
-const priced = (prices: object, name: string, env?: NodeJS.ProcessEnv) =>
-  priceOf(settings({ api: { prices } }, env), name);
+const priced = (prices: object, name: string, env?: NodeJS.ProcessEnv, providers = {}) =>
+  priceOf(settings({ api: { prices }, providers }, env), name);
 
 test.each<[string, object, string, object]>([
   [
@@ -61,6 +61,26 @@ test.each<[string, object, string, object]>([
   ],
 ])('a price is given by %s', (_, prices, name, expected) => {
   expect(priced(prices, name)).toMatchObject(expected);
+});
+
+test.each([
+  ['ollama/qwen3:8b', {}],
+  ['lmstudio/gemma', {}],
+  ['vllm/qwen3', {}],
+  ['ollama/qwen3', { ollama: { base_url: 'http://192.168.1.20:11434/v1' } }],
+])('%s on a machine of the user costs nothing, with providers %j', (name, providers) => {
+  expect(priced({}, name, {}, providers)).toEqual({ input: 0, cachedInput: 0, output: 0 });
+  const set = { [name]: { input_per_million: 1, output_per_million: 2 } };
+  expect(priced(set, name, {}, providers)).toMatchObject({ input: 1, output: 2 });
+});
+
+test.each([
+  ['ollama/gpt-oss:120b-cloud', {}],
+  ['ollama/glm-4.6:cloud', {}],
+  ['ollama/qwen3', { ollama: { base_url: 'https://ollama.example.com/v1' } }],
+  ['gateway/gpt-4o', { gateway: { base_url: 'http://127.0.0.1:4000/v1' } }],
+])('the price of %s with providers %j is not known', (name, providers) => {
+  expect(priced({}, name, {}, providers)).toBe(undefined);
 });
 
 test.each([

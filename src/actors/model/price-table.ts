@@ -89,12 +89,23 @@ export const nameInPrices = ({ prices, placeOf }: Priced, name: string): string 
   );
 };
 
-/** By `api.prices`, else by the table. */
+/** Programs that run a model on a machine of the user's own. */
+const ownPrograms: ReadonlySet<string> = new Set(['ollama', 'lmstudio', 'vllm']);
+const free: Price = { input: 0, cachedInput: 0, output: 0 };
+
+/** A gateway on an own address may call a paid model, and so does ollama for its cloud models. */
+const costsNothing = ({ model, baseUrl, provider }: Place): boolean =>
+  ownPrograms.has(provider) &&
+  baseUrl !== null &&
+  isLocal(new URL(baseUrl).hostname) &&
+  !/[:-]cloud$/.test(model);
+
+/** By `api.prices`, else by the table; a model on a machine of the user's own costs nothing. */
 export const priceOf = (priced: Priced, name: string): Price | undefined => {
   const own = nameInPrices(priced, name);
   if (own !== undefined) return priced.prices[own];
-  const { model, baseUrl } = priced.placeOf(name);
-  return tablePrice(model, baseUrl);
+  const place = priced.placeOf(name);
+  return costsNothing(place) ? free : tablePrice(place.model, place.baseUrl);
 };
 
 /** The tokens of an assistant are sums of many calls, so only the base price fits. */
