@@ -10,3 +10,7 @@ export const bytesText = (bytes: number): string => {
   }
   return `${at === 0 ? value : value.toFixed(1)} ${units[at]}`;
 };
+
+/** `5.1 MiB`, rounded up, so that one byte over a limit does not read as the limit. */
+export const mebibytesText = (bytes: number): string =>
+  `${Math.ceil((bytes / 1024 ** 2) * 10) / 10} MiB`;

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { mebibytesText } from '../../machines/bytes.ts';
 
 export const imageTypes = ['image/png', 'image/jpeg', 'image/webp'] as const;
 export type ImageType = (typeof imageTypes)[number];
@@ -47,7 +48,7 @@ export const imageTypeOf = (bytes: Buffer): ImageType | null => {
 export const imageProblem = (bytes: Buffer): string | null => {
   if (imageTypeOf(bytes) === null) return 'is no PNG, JPEG or WebP image';
   return bytes.length > imageBytesAtMost
-    ? `has ${bytes.length} bytes, more than the ${imageBytesAtMost} of an image`
+    ? `has ${mebibytesText(bytes.length)}, and an image may have ${mebibytesText(imageBytesAtMost)}`
     : null;
 };
 

@@ -7,6 +7,7 @@ import {
   imageProblem,
   imagesAtMost,
 } from '../../actors/files/image.ts';
+import { mebibytesText } from '../../machines/bytes.ts';
 import { plural } from '../../machines/plural.ts';
 import { fileProblem } from '../output/file-problem.ts';
 import { UsageError } from '../words/usage-error.ts';
@@ -34,7 +35,7 @@ const readImage = (path: string, cwd: string): GivenImage => {
     if (stat.isDirectory()) throw refused(path, 'is a folder');
     if (!stat.isFile()) throw refused(path, 'is no regular file');
     if (stat.size > imageBytesAtMost)
-      throw refused(path, `has ${stat.size} bytes, and an image may have ${imageBytesAtMost}`);
+      throw refused(path, `has ${mebibytesText(stat.size)}, and an image may have ${mebibytesText(imageBytesAtMost)}`);
     const bytes = readFileSync(file);
     const problem = imageProblem(bytes);
     if (problem !== null) throw refused(path, problem);
@@ -55,7 +56,7 @@ export const readImages = (paths: readonly string[], cwd: string): readonly Give
   const bytes = images.reduce((sum, image) => sum + image.bytes.length, 0);
   if (bytes > allImageBytesAtMost)
     throw new UsageError(
-      `the images have ${bytes} bytes, and those of a task may have ${allImageBytesAtMost} together; no task was made`,
+      `the images have ${mebibytesText(bytes)}, and those of a task may have ${mebibytesText(allImageBytesAtMost)} together; no task was made`,
     );
   return images;
 };
