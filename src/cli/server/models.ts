@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Assistants } from '../../actors/assistants/assistants.ts';
-import { type AiSdkOptions, createAiSdkModel } from '../../actors/model/ai-sdk.ts';
+import type { AiSdkOptions } from '../../actors/model/ai-sdk.ts';
 import type { Compat } from '../../actors/model/compat.ts';
 import { createOpenAiModel } from '../../actors/model/openai/openai.ts';
+import { hostOf } from '../../actors/model/openai/openai-call.ts';
 import type { Model } from '../../actors/model/port.ts';
 import { createProviderFetch } from '../../actors/model/provider-fetch.ts';
 import { parseScript, type Script, scriptSchema } from '../../actors/model/script.ts';
@@ -57,6 +58,23 @@ export const compatOf = ({ compat }: Config['api']): Compat => ({
   textToolCalls: compat.text_tool_calls,
 });
 
+/** Its code loads at the first call: most servers speak the API of OpenAI alone. */
+const lateAiSdkModel = (options: AiSdkOptions): Model => {
+  let opened: Promise<Model> | undefined;
+  const open = async (): Promise<Model> => {
+    const { createAiSdkModel } = await import('../../actors/model/ai-sdk.ts');
+    return createAiSdkModel(options);
+  };
+  return {
+    name: hostOf(options.baseURL),
+    disclaimer: null,
+    async *ask(request, signal) {
+      opened ??= open();
+      yield* (await opened).ask(request, signal);
+    },
+  };
+};
+
 const modelAt = (
   { provider, key }: ModelPlace,
   { api }: Config,
@@ -67,7 +85,7 @@ const modelAt = (
   const options = { apiKey: key, baseURL, headers, timeouts, fetch };
   const secrets = secretsOf(access);
   if (type !== 'openai')
-    return createAiSdkModel({ ...options, type, cache, secrets, access: access ?? undefined });
+    return lateAiSdkModel({ ...options, type, cache, secrets, access: access ?? undefined });
   // What was set for the one provider of before is about no other one.
   const spoken = isDefault
     ? { protocol: api.protocol, compat: compatOf(api) }
