@@ -266,7 +266,7 @@ interface ObservedRun {
   readonly assistant: Assistant;
   readonly model: string | null;
   readonly before: Usage;
-  /** While a person decides, nobody takes reports. */
+  /** While a person decides, and once it is stopped, nobody takes reports. */
   readonly isWaiting: () => boolean;
 }
 

@@ -3,6 +3,7 @@ import type {
   Backend,
   Delegated,
   Prepared,
+  Spent,
 } from '../../machines/agent/agent-context.ts';
 import type { DelegateInput, PrepareInput } from '../../machines/agent/agent-selectors.ts';
 import { nothingSpent } from '../../machines/agent/budget.ts';
@@ -224,7 +225,8 @@ const beginAssistantRun = (
   const model = ports.assistant.modelFor(input);
   const before = session === null ? noUsage : input.usage;
   const observed = { attempt: input, round, root, assistant, model, before };
-  const observer = observeRun(budget.ports, { ...observed, isWaiting: hold.isWaiting });
+  const isWaiting = (): boolean => hold.isWaiting() || hold.signal.aborted;
+  const observer = observeRun(budget.ports, { ...observed, isWaiting });
   let sessionKept = Promise.resolve();
   const keepWork = createKeepWork(ports.attempt, input);
   const keeping = keepMeanwhile(keepWork, `${runKey(round)}:part`, hold.signal);
@@ -302,6 +304,8 @@ interface DelegationPorts extends AssistantRunPorts {
   readonly assistant: AssistantPorts;
   readonly endLeftovers: (taskId: AttemptInput['taskId'], attempt: number) => Promise<void>;
   readonly onInterrupted: () => OnInterrupted;
+  /** Counts a run that was stopped: its agent is gone. */
+  readonly addCut: (key: AttemptKey, spent: Spent) => void;
   readonly live: LiveRuns;
   /** An attempt is over only after its work has ended. */
   readonly track: (key: AttemptKey, work: Promise<unknown>) => Promise<unknown>;
@@ -357,7 +361,9 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
         return begun;
       });
     }
-    return ports.live.next(key, signal);
+    const delegated = await ports.live.next(key, signal);
+    if (signal.aborted) ports.addCut(key, delegated.spent);
+    return delegated;
   };
 
   return {

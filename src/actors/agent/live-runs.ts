@@ -26,8 +26,11 @@ export interface LiveRuns {
   answer(key: AttemptKey, allowed: boolean): void;
   /** The next question, or the end. The signal ends the assistant. */
   next(key: AttemptKey, signal: AbortSignal): Promise<Delegated>;
-  /** Ends the assistant of an attempt; the answer to its question then goes to a new one. */
-  stop(key: AttemptKey): Promise<void>;
+  /**
+   * Ends the assistant of an attempt; the answer to its question then goes to a new one. Resolves with
+   * how it ended, or null.
+   */
+  stop(key: AttemptKey): Promise<EndedRun | null>;
   stopAll(): void;
 }
 
@@ -151,10 +154,11 @@ export const createLiveRuns = (onEndWhileAsking: (key: AttemptKey) => void): Liv
     },
     stop: async (key) => {
       const run = runs.get(key);
-      if (run === undefined) return;
+      if (run === undefined) return null;
       run.stop();
-      await Promise.allSettled([run.end]);
+      const ended = await run.end.catch(() => null);
       drop(key, run);
+      return ended;
     },
     stopAll: () => {
       for (const run of runs.values()) run.stop();

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Spent } from '../../machines/agent/agent-context.ts';
 import { nothingSpent } from '../../machines/agent/budget.ts';
-import { type AttemptInput, attemptKey, type Failure } from '../../machines/task.ts';
+import { type AttemptInput, type AttemptKey, attemptKey, type Failure } from '../../machines/task.ts';
 import type { EventType } from '../journal/event-types.ts';
 import { imageRefsOf, withoutImages } from '../model/images.ts';
 import { refusesImages } from '../model/openai/openai-faults.ts';
@@ -29,6 +29,8 @@ export interface ModelCallPorts {
     type: EventType,
     data: unknown,
   ) => void;
+  /** Counts a call that was stopped: its agent is gone. */
+  readonly addCut: (key: AttemptKey, spent: Spent) => void;
   readonly images: Pick<Images, 'find'>;
   readonly maxTokens: () => number;
   readonly now: () => number;
@@ -195,9 +197,13 @@ export const createModelCall = (ports: ModelCallPorts) => {
       const cost = usage === undefined ? {} : usageFields(usage, costUsd);
       ports.emit(attempt, 'api_call_complete', { ...finished, ok: false, ...cost, error: failure });
       const spent = { ...nothingSpent, ...usage, modelCalls: 1, costUsd };
+      if (signal.aborted) ports.addCut(key, spent);
       return { type: 'failed', failure, spent };
     }
-    const spent = usageFields(last.usage, costOf(ports.priceFor(attempt), last.usage));
+    const costUsd = costOf(ports.priceFor(attempt), last.usage);
+    const spent = usageFields(last.usage, costUsd);
+    if (signal.aborted)
+      ports.addCut(key, { ...nothingSpent, ...last.usage, modelCalls: 1, costUsd });
     ports.emit(attempt, 'api_call_complete', { ...finished, ok: true, ...spent });
     ports.emit(attempt, 'usage', { turn, ...spent });
     return last;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { AgentContext } from '../../machines/agent/agent-context.ts';
-import { waitedUntil } from '../../machines/agent/agent-rules.ts';
+import { sumOfUsage, waitedUntil } from '../../machines/agent/agent-rules.ts';
 import { callInWords } from '../../machines/agent/call-in-words.ts';
 import { describeRefusal } from '../../machines/errors.ts';
 import { isForPerson } from '../../machines/for-person.ts';
@@ -9,9 +9,8 @@ import { type Review, verdicts } from '../../machines/review.ts';
 import { roleInLabels } from '../../machines/role-label.ts';
 import type { TaskContext } from '../../machines/task/task-context.ts';
 import { hasParkedAttempt, ownOutcome } from '../../machines/task/task-selectors.ts';
-import { finalStatuses, noUsage, roles, statuses } from '../../machines/task.ts';
+import { finalStatuses, noUsage, roles, statuses, type Usage } from '../../machines/task.ts';
 import { sourceOf, statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
-
 import { imageTypes } from '../files/image.ts';
 import type { RemovedHistory } from '../store/port.ts';
 import { defaultCloseReason } from '../tracker/port.ts';
@@ -534,6 +533,12 @@ export const removedView = ({
   after_days: days,
 });
 
+const usageOfAttempt = ({ task, agent }: ViewParts): Usage => {
+  const counted = agent?.context.usage ?? task?.context.outcome?.usage ?? noUsage;
+  const cut = task?.context.cut;
+  return cut === undefined ? counted : sumOfUsage(counted, cut);
+};
+
 /**
  * Computes the view from the tracker's facts and the states of the machines; no other code does.
  */
@@ -547,7 +552,7 @@ export const toView = (parts: ViewParts): TaskView => {
     task?.tags.has('started') === true && agent?.context.attempt === task.context.attempt;
   const awaiting = isLive ? awaitingOf(agent) : undefined;
   const maxAttempts = maxAttemptsOf(task);
-  const usage = agent?.context.usage ?? task?.context.outcome?.usage ?? noUsage;
+  const usage = usageOfAttempt(parts);
   const source = sourceOf(tracked.externalRef);
   return {
     task_id: tracked.id,

@@ -45,6 +45,17 @@ export const withSpent = (usage: Usage, spent: Spent, turns = spent.modelCalls):
     : { cost_usd: (usage.cost_usd ?? 0) + (spent.costUsd ?? 0) }),
 });
 
+export const sumOfUsage = (usage: Usage, more: Usage): Usage => {
+  const spent = {
+    ...{ modelCalls: more.model_calls, toolCalls: more.tool_calls },
+    ...{ inputTokens: more.input_tokens, outputTokens: more.output_tokens },
+    ...{ cachedTokens: more.cached_tokens, cacheWriteTokens: more.cache_write_tokens },
+    ...(more.tokens_unknown === undefined ? {} : { tokensUnknown: more.tokens_unknown }),
+    costUsd: more.cost_usd ?? null,
+  };
+  return withSpent(usage, spent, more.turns);
+};
+
 /** How long the attempt had waited for persons at a time (ms); the wait for its slot after it counts. */
 export const waitedUntil = (
   { waitedMs = 0, askedAt }: Pick<AgentContext, 'waitedMs' | 'askedAt'>,

@@ -11,6 +11,7 @@ import type {
   RunOptions,
   Stamped,
   TaskId,
+  Usage,
 } from '../task.ts';
 
 /** The state of a task, in addition to the tracker's. JSON, so that it persists. */
@@ -24,6 +25,8 @@ export interface TaskContext {
   readonly finding: Finding | null;
   readonly refusal: Refusal | null;
   readonly outcome: AttemptOutcome | null;
+  /** What calls cost that were cut with the agent; absent where none was. */
+  readonly cut?: Usage | undefined;
   /** Set from a limit of the provider until the attempt goes on, or ends. */
   readonly parked?: Parked | undefined;
   /** Time for which the attempt was parked (ms). */
@@ -115,3 +118,6 @@ export type TaskEvent = Stamped<
 >;
 
 export type Acceptance = { readonly refusal: Refusal | null };
+
+/** Null: no call was cut. */
+export type Cut = { readonly cut: Usage | null };

@@ -9,7 +9,7 @@ import {
   failureOf,
   type Parking,
 } from '../task.ts';
-import type { Acceptance, EndedDependency, ObservedStatus, TaskContext } from './task-context.ts';
+import type { Acceptance, Cut, EndedDependency, ObservedStatus, TaskContext } from './task-context.ts';
 
 /** Read events and context into the params of guards and actions and the input of actors. */
 
@@ -171,6 +171,10 @@ export const rework = ({
   rework: event.output?.rework ?? null,
 });
 export const acceptance = ({ event }: Answered<Acceptance>) => event.output;
+/** Journals of servers that did not count it have no answer here. */
+export const cut = ({ event: { output } }: Answered<Partial<Cut> | null | undefined>): Cut => ({
+  cut: output?.cut ?? null,
+});
 export const outcome = ({ event }: Answered<AttemptOutcome>) => ({ outcome: event.output });
 export const whyFailed = ({ event }: Answered<AttemptOutcome>) => ({
   failure: event.output.status === 'failed' ? event.output.failure : null,

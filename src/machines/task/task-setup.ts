@@ -23,6 +23,7 @@ import {
 import { runGuards, runRefusals, waitsForDependencies } from './run-guards.ts';
 import type {
   Acceptance,
+  Cut,
   EndedDependency,
   ObservedStatus,
   Parked,
@@ -98,10 +99,10 @@ export const taskSetup = setup({
       }
     >('closeInTracker'),
     reopenInTracker: declareActor<Acceptance, TaskOnly>('reopenInTracker'),
-    standDown: declareActor<void, AttemptInput & { readonly reason: string | null }>('standDown'),
+    standDown: declareActor<Cut, AttemptInput & { readonly reason: string | null }>('standDown'),
     parkAttempt: declareActor<Acceptance, AttemptInput>('parkAttempt'),
     release: declareActor<
-      Acceptance,
+      Acceptance & Partial<Cut>,
       TaskOnly & { readonly attempt: number; readonly label: EndLabel }
     >('release'),
   },
@@ -200,6 +201,7 @@ export const taskSetup = setup({
       attempt: ({ context }) => context.attempt + 1,
       startedAt: ({ event }) => event.at,
       feedback: null,
+      cut: undefined,
       parked: undefined,
       parkedMs: 0,
       kept: ({ context }) => keptForNext(context.kept),
@@ -254,6 +256,7 @@ export const taskSetup = setup({
       }),
     }),
     recordOutcome: assign({ outcome: (_, { outcome }: { outcome: AttemptOutcome }) => outcome }),
+    recordCut: assign({ cut: ({ context }, { cut }: Cut) => cut ?? context.cut }),
     keepMessage: assign({ kept: ({ context }, { text }: Tell) => withMessage(context.kept, text) }),
     keepUnread: assign({
       kept: ({ context }, { outcome }: { outcome: AttemptOutcome }) =>

@@ -55,6 +55,7 @@ const changedInTracker = [
   },
 ] as const;
 
+const recordCut = { type: 'recordCut', params: read.cut } as const;
 const keepUnread = { type: 'keepUnread', params: read.outcome } as const;
 
 const toFailing = {
@@ -279,9 +280,9 @@ export const started = taskSetup.createStateConfig({
           {
             guard: 'hasAttemptsLeft',
             target: '#task.queued.backingOff',
-            actions: ['recordBack', 'spendRetry'],
+            actions: ['recordBack', 'spendRetry', recordCut],
           },
-          { target: '#task.failed', actions: 'recordEnd' },
+          { target: '#task.failed', actions: [recordCut, 'recordEnd'] },
         ],
         onError: [tellLater('failing'), { target: '#task.failed', actions: 'recordEnd' }],
       },
@@ -314,7 +315,7 @@ export const started = taskSetup.createStateConfig({
         id: 'release',
         src: 'release',
         input: read.releaseInput('agent-cancelled'),
-        onDone: { target: '#task.cancelled', actions: 'recordEnd' },
+        onDone: { target: '#task.cancelled', actions: [recordCut, 'recordEnd'] },
         onError: [
           tellLater('cancelling'),
           {
@@ -346,7 +347,7 @@ export const started = taskSetup.createStateConfig({
         id: 'standDown',
         src: 'standDown',
         input: read.stopInput,
-        onDone: { target: '#task.complete', actions: 'recordEnd' },
+        onDone: { target: '#task.complete', actions: [recordCut, 'recordEnd'] },
         onError: toFailing,
       },
       on: { DEADLINE: failLate('stopping the attempt') },
@@ -361,7 +362,7 @@ export const started = taskSetup.createStateConfig({
         id: 'standDown',
         src: 'standDown',
         input: read.stopInput,
-        onDone: '#task.queued.refused',
+        onDone: { target: '#task.queued.refused', actions: recordCut },
         onError: toFailing,
       },
       on: { DEADLINE: failLate('stopping the attempt') },

@@ -35,6 +35,7 @@ test('a call that is given up while its intent is saved does not reach the model
     priceFor: () => undefined,
     wasCut: async () => false,
     budgetRefusal: async () => null,
+    addCut: () => {},
     emit: (_, type) => emitted.push(type),
     images: { find: () => null },
     maxTokens: () => 100,

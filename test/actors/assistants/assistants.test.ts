@@ -365,6 +365,10 @@ test('a run of claude that is cut costs what its tokens cost by the list', async
 
   // 80 tokens at 3 USD for a million, 10 read at 0.3, 10 written at 3.75; one out at 15.
   expect(costs()).toEqual([0, expect.closeTo(0.000_295_5, 8)]);
+  const { usage, attempts } = await running.service.status(id);
+  const cost = { input_tokens: 100, cost_usd: expect.closeTo(0.000_295_5, 8) };
+  expect(usage).toMatchObject(cost);
+  expect(attempts).toMatchObject([cost]);
 });
 
 test('the usage of codex before it became silent is counted', { tags: ['slow'] }, async () => {

@@ -130,7 +130,7 @@ export interface AgentActorOptions {
   readonly journal: Journal;
   readonly findTask: (taskId: TaskId) => Promise<TrackedTask | null>;
   readonly slots: Pick<Slots, 'lendSlot' | 'regainSlot'>;
-  readonly work: Pick<RunningWork, 'track'>;
+  readonly work: Pick<RunningWork, 'track' | 'addCut'>;
   readonly tellAgent: (key: AttemptKey, event: AgentEvent) => void;
 }
 
@@ -334,6 +334,7 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
       },
       budgetRefusal: ({ options: run, role }) => options.budgets.refusal(run, role),
       emit,
+      addCut: options.work.addCut,
       images,
       maxTokens: () => settings().maxTokens,
       now,
@@ -352,6 +353,7 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
   const delegation = createDelegation({
     live,
     track: options.work.track,
+    addCut: options.work.addCut,
     attempt,
     assistant: createAssistantPorts(options, surroundings, createHandMcp(openServers, mcpPorts)),
     run: {
@@ -367,11 +369,16 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
     onInterrupted,
   });
 
+  /** One that waited for a person ends with its agent. */
+  const endLive = async (key: AttemptKey): Promise<void> => {
+    const ended = await live.stop(key);
+    if (ended !== null) options.work.addCut(key, ended.spent);
+  };
   return {
     machine: provideAgent(turns, delegation, calls, options),
     forget: (key) => {
       void options.work.track(key, turns.forget(key));
-      void live.stop(key);
+      void options.work.track(key, endLive(key));
       surroundings.closeNetwork(key);
     },
     forgetAll: async () => {

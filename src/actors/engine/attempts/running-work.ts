@@ -1,9 +1,12 @@
-import type { AgentStart } from '../../../machines/agent/agent-context.ts';
+import type { AgentStart, Spent } from '../../../machines/agent/agent-context.ts';
+import { withSpent } from '../../../machines/agent/agent-rules.ts';
 import {
   type AttemptKey,
   type AttemptOutcome,
   attemptKey,
+  noUsage,
   type TaskId,
+  type Usage,
 } from '../../../machines/task.ts';
 import { staleCommit } from '../../journal/commit-answer.ts';
 import { withTimeout } from '../../process/with-timeout.ts';
@@ -14,6 +17,10 @@ import type { SupervisorEvents } from '../slots/supervision.ts';
 /** The work that agents started. An attempt is over only after all of its work has ended. */
 export interface RunningWork {
   track<Result>(key: AttemptKey, work: Promise<Result>): Promise<Result>;
+  /** Counts what a call cost whose agent had ended before the call did. */
+  addCut(key: AttemptKey, spent: Spent): void;
+  /** The sum of those, once; null: there were none. */
+  takeCut(key: AttemptKey): Usage | null;
   /** Waits without a limit. */
   ended(key: AttemptKey): Promise<void>;
   /** @throws after 20 s */
@@ -28,6 +35,8 @@ const longestStopMs = 20_000;
 
 export const createRunningWork = (): RunningWork => {
   const working = new Map<string, Set<Promise<unknown>>>();
+  const cuts = new Map<AttemptKey, Usage>();
+  const counted = new WeakSet<Spent>();
   const allOf = (belongs: (key: string) => boolean): readonly Promise<unknown>[] =>
     [...working].filter(([key]) => belongs(key)).flatMap(([, all]) => [...all]);
   const workOf = (key: AttemptKey) => Promise.allSettled([...(working.get(key) ?? [])]);
@@ -41,6 +50,16 @@ export const createRunningWork = (): RunningWork => {
       };
       work.then(forget, forget);
       return work;
+    },
+    addCut: (key, spent) => {
+      if (counted.has(spent)) return;
+      counted.add(spent);
+      cuts.set(key, withSpent(cuts.get(key) ?? noUsage, spent, 0));
+    },
+    takeCut: (key) => {
+      const cut = cuts.get(key) ?? null;
+      cuts.delete(key);
+      return cut;
     },
     ended: async (key) => void (await workOf(key)),
     whenAttemptEnded: async (taskId, attempt) => {
@@ -70,12 +89,14 @@ export interface AgentRuns {
   run(input: AgentStart, signal: AbortSignal): Promise<AttemptOutcome>;
   /** Stops the agent and waits for the end of its work. @throws after 20 s */
   stop(taskId: TaskId, attempt: number): Promise<void>;
+  /** What calls cost that were cut with their agent, once; null: nothing. */
+  takeCut(taskId: TaskId, attempt: number): Usage | null;
 }
 
 /** `commitStart` saves the first snapshot of an agent before its actor exists. */
 export const createAgentRuns = (
   supervisor: Pick<SupervisorEvents, 'send' | 'on'>,
-  work: Pick<RunningWork, 'ended' | 'whenAttemptEnded'>,
+  work: Pick<RunningWork, 'ended' | 'whenAttemptEnded' | 'takeCut'>,
   commitStart: (input: AgentStart) => CommitAnswer | Promise<CommitAnswer>,
 ): AgentRuns => {
   const outcomes = createWaiters<AttemptOutcome>();
@@ -96,5 +117,6 @@ export const createAgentRuns = (
       supervisor.send({ type: 'agent.dismissed', key: attemptKey(taskId, attempt) });
       await work.whenAttemptEnded(taskId, attempt);
     },
+    takeCut: (taskId, attempt) => work.takeCut(attemptKey(taskId, attempt)),
   };
 };

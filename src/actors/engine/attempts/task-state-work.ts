@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { AgentContext, Resume } from '../../../machines/agent/agent-context.ts';
 import { agentRestart } from '../../../machines/agent/restart.ts';
 import type { Rework } from '../../../machines/review.ts';
-import type { Acceptance } from '../../../machines/task/task-context.ts';
+import type { Acceptance, Cut } from '../../../machines/task/task-context.ts';
 import { type TaskMachine, taskMachine } from '../../../machines/task/task-machine.ts';
 import type {
   AttemptInput,
@@ -133,12 +133,16 @@ type SlotInput = {
   readonly backend: string | null;
 };
 
-type Prepare = (change: StatusChange, fence: Fence) => Promise<Acceptance>;
+type Prepare = (
+  change: StatusChange,
+  fence: Fence,
+  cut?: () => Cut,
+) => Promise<Acceptance & Partial<Cut>>;
 
 /** Tells the tracker of a change, or keeps it for the commit of the transition that follows. */
 const preparing =
   ({ tracker, host: { prepared, refresh }, flush }: TaskActorPorts): Prepare =>
-  async (change, fence) => {
+  async (change, fence, cut) => {
     const committed = async (): Promise<void> => {
       await flush();
       // What was saved with it takes effect in this turn, and may have ended this work.
@@ -147,7 +151,7 @@ const preparing =
     };
     const answer = await tracker.prepare(change, { fence, committed });
     if (answer.toCommit === undefined) await refresh(change.id);
-    return prepared.keep(answer);
+    return prepared.keep(answer, cut?.());
   };
 
 const provideSlotActors = (
@@ -278,6 +282,7 @@ const provideStopActors = (
         await stopAttempt(input.taskId, input.attempt, signal);
         const end = { status: 'cancelled', reason } as const;
         await ends.writeReport({ ...input, outcome: null, end }, signal).catch(() => {});
+        return { cut: agentRuns.takeCut(input.taskId, input.attempt) };
       }),
       parkAttempt: invoked.actor(async (input, signal) => {
         const { taskId, attempt } = input;
@@ -291,7 +296,9 @@ const provideStopActors = (
         // Attempt 0: the run had no slot, and the attempt of the task is an earlier one.
         const fence =
           attempt === 0 ? () => signal.throwIfAborted() : ends.fenceOf({ taskId, attempt }, signal);
-        return prepare({ kind: 'release', id: taskId, label }, fence);
+        return prepare({ kind: 'release', id: taskId, label }, fence, () => ({
+          cut: agentRuns.takeCut(taskId, attempt),
+        }));
       }),
     },
   });

@@ -1,7 +1,7 @@
 import type { AnyActorRef, EventObject } from 'xstate';
 import type { AgentSnapshot } from '../../../machines/agent/agent-machine.ts';
 import { hasTime } from '../../../machines/agent/agent-selectors.ts';
-import type { Acceptance } from '../../../machines/task/task-context.ts';
+import type { Acceptance, Cut } from '../../../machines/task/task-context.ts';
 import type { TaskSnapshot } from '../../../machines/task/task-machine.ts';
 import { attemptKey, type TaskId } from '../../../machines/task.ts';
 import type { TrackedTask } from '../../../machines/tracked-task.ts';
@@ -33,7 +33,7 @@ type ToCommit = NonNullable<PreparedChange['toCommit']>;
  */
 interface PreparedChanges {
   /** @returns the answer for the chart */
-  keep(prepared: PreparedChange): Acceptance;
+  keep(prepared: PreparedChange, cut?: Cut): Acceptance & Partial<Cut>;
   /** The change that a transition by this event must commit; null without one. */
   of(cause: EventObject & { readonly output?: unknown }): ToCommit | null;
 }
@@ -41,8 +41,8 @@ interface PreparedChanges {
 const createPreparedChanges = (): PreparedChanges => {
   const waiting = new WeakMap<object, ToCommit>();
   return {
-    keep: ({ refusal, toCommit }) => {
-      const answer = { refusal };
+    keep: ({ refusal, toCommit }, cut) => {
+      const answer = { refusal, ...cut };
       if (toCommit !== undefined) waiting.set(answer, toCommit);
       return answer;
     },
