@@ -1,7 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Spent } from '../../machines/agent/agent-context.ts';
 import { nothingSpent } from '../../machines/agent/budget.ts';
-import { type AttemptInput, type AttemptKey, attemptKey, type Failure } from '../../machines/task.ts';
+import {
+  type AttemptInput,
+  type AttemptKey,
+  attemptKey,
+  type Failure,
+} from '../../machines/task.ts';
 import type { EventType } from '../journal/event-types.ts';
 import { imageRefsOf, withoutImages } from '../model/images.ts';
 import { refusesImages } from '../model/openai/openai-faults.ts';

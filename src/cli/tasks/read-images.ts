@@ -35,7 +35,10 @@ const readImage = (path: string, cwd: string): GivenImage => {
     if (stat.isDirectory()) throw refused(path, 'is a folder');
     if (!stat.isFile()) throw refused(path, 'is no regular file');
     if (stat.size > imageBytesAtMost)
-      throw refused(path, `has ${mebibytesText(stat.size)}, and an image may have ${mebibytesText(imageBytesAtMost)}`);
+      throw refused(
+        path,
+        `has ${mebibytesText(stat.size)}, and an image may have ${mebibytesText(imageBytesAtMost)}`,
+      );
     const bytes = readFileSync(file);
     const problem = imageProblem(bytes);
     if (problem !== null) throw refused(path, problem);

@@ -9,7 +9,13 @@ import {
   failureOf,
   type Parking,
 } from '../task.ts';
-import type { Acceptance, Cut, EndedDependency, ObservedStatus, TaskContext } from './task-context.ts';
+import type {
+  Acceptance,
+  Cut,
+  EndedDependency,
+  ObservedStatus,
+  TaskContext,
+} from './task-context.ts';
 
 /** Read events and context into the params of guards and actions and the input of actors. */
 

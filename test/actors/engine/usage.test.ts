@@ -133,8 +133,7 @@ test('an attempt after one with a cut call begins at nothing', async () => {
   });
   const { task_id: id } = await running.service.create({ description: 'x' });
   for (const attempt of [1, 2]) {
-    if (attempt === 1)
-      await running.service.execute({ task: id, role: 'engineer', options: {} });
+    if (attempt === 1) await running.service.execute({ task: id, role: 'engineer', options: {} });
     else await running.service.retry(id, null, null, null);
     await untilThinks(running, id);
     await running.service.cancel(id, null);
