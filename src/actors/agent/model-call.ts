@@ -186,6 +186,9 @@ export const createModelCall = (ports: ModelCallPorts) => {
       maxTokens: ports.maxTokens(),
       ...(purpose === undefined ? {} : { wordsOnly: true }),
     };
+    const noteCut = (spent: Spent): void => {
+      if (signal.aborted) ports.addCut(key, spent);
+    };
     const onText = (text: string) => {
       if (purpose === undefined) ports.emit(attempt, 'text_delta', { text });
     };
@@ -202,13 +205,12 @@ export const createModelCall = (ports: ModelCallPorts) => {
       const cost = usage === undefined ? {} : usageFields(usage, costUsd);
       ports.emit(attempt, 'api_call_complete', { ...finished, ok: false, ...cost, error: failure });
       const spent = { ...nothingSpent, ...usage, modelCalls: 1, costUsd };
-      if (signal.aborted) ports.addCut(key, spent);
+      noteCut(spent);
       return { type: 'failed', failure, spent };
     }
     const costUsd = costOf(ports.priceFor(attempt), last.usage);
     const spent = usageFields(last.usage, costUsd);
-    if (signal.aborted)
-      ports.addCut(key, { ...nothingSpent, ...last.usage, modelCalls: 1, costUsd });
+    noteCut({ ...nothingSpent, ...last.usage, modelCalls: 1, costUsd });
     ports.emit(attempt, 'api_call_complete', { ...finished, ok: true, ...spent });
     ports.emit(attempt, 'usage', { turn, ...spent });
     return last;
