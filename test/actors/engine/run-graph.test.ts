@@ -171,7 +171,9 @@ test('a task without a role is skipped, and its dependents wait until it is comp
     expect.arrayContaining([
       {
         task_id: noRole,
-        reason: expect.stringMatching(/^it has no role; .*agent edit \S+ --role engineer$/),
+        reason: expect.stringMatching(
+          /^it has no role; .*agent edit \S+ --role engineer, or all of them: agent run --role engineer$/,
+        ),
         code: 'no_role',
       },
       {

@@ -250,6 +250,11 @@ test('a dependent goes to the branch of what it depends on, until that has lande
   await untilPr(first, { state: 'merged' });
   await vi.waitFor(() => expect(state.pulls[1]?.base).toBe('main'), { timeout: 60_000 });
   const unmerged = JSON.parse((await agent('show', first, '--json')).out).work.merged_at;
+  // Only what has all of main may be merged now.
+  person.protect('main', []);
+  await vi.waitFor(() => expect(bare.isIn('main', `agent/${second}/pr`)).toBe(true), {
+    timeout: 60_000,
+  });
   gitIn(root, 'pull', '--quiet', '--ff-only', bare.dir, 'main');
 
   expect(before).toEqual(['main', `agent/${first}/pr`]);

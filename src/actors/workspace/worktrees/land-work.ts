@@ -488,7 +488,9 @@ const createUpdating = ({
     other: Onto | undefined,
   ): Promise<Updated> => {
     const { branch, role, task_id } = record;
-    const tip = await tipToMerge(dirs, records, record, []);
+    // What it began with lands at the forge, too.
+    const alone = other === undefined ? record : { ...record, includes: [] };
+    const tip = await tipToMerge(dirs, records, alone, []);
     if (typeof tip !== 'string') return tip;
     if ((await findCheckedOut(dirs.repository)).has(`refs/heads/${branch}`))
       return conflict(checkedOut(record));
