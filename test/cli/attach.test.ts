@@ -100,7 +100,7 @@ test('more images than a task may have are refused', async () => {
   });
   expect(await agent('create', 'Fix it', ...big)).toMatchObject({
     code: 2,
-    err: expect.stringContaining('may have 10485760 together; no task was made'),
+    err: expect.stringContaining('may have 10 MiB together; no task was made'),
   });
   expect((await agent('list', '--json')).out).toBe('[]\n');
 });

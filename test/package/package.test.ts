@@ -55,7 +55,7 @@ test.each([
   expect(() => licenceTexts(bundledOf(files, license))).toThrow(`x@1.2.3 ${words}`);
 });
 
-const isChunk = (path: string): boolean => /^dist\/chunks\/[\w-]+\.js$/.test(path);
+const isChunk = (path: string): boolean => /^dist\/chunks\/[\w.-]+\.js$/.test(path);
 
 test('the package has the programs, the configuration, the examples and the documents, and no more', {
   tags: ['slow'],

@@ -6,9 +6,10 @@ test('a webhook is told once for each reason for which a pull request needs a pe
   tags: ['slow'],
 }, async () => {
   const receiver = await startReceiver();
-  const { agent, github, start, complete, untilPr } = await openForgeProject([
-    writing('Add a page'),
-  ]);
+  const { agent, github, start, complete, untilPr } = await openForgeProject(
+    [writing('Add a page')],
+    { on_checks: 'ask' },
+  );
   const webhook = {
     ...{ url: receiver.url, allow_private: true, secret_env: 'HOOK_SECRET' },
     events: ['pull_request_needs_you'],
