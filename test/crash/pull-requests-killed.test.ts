@@ -17,7 +17,7 @@ const longestMs = 240_000;
 /** Each attempt adds a line, and answers its comments. */
 const answers = Array.from({ length: 40 }, (_, at) => ({ comment: at + 1, answer: `So ${at}.` }));
 const command =
-  "f=$(basename $ATS_ATTEMPT | cut -d@ -f1); sed -i '/^[<=>|]\\{7\\}/d' $f 2>/dev/null; echo line >> $f";
+  "f=$(basename $ATS_ATTEMPT | cut -d# -f1); sed -i '/^[<=>|]\\{7\\}/d' $f 2>/dev/null; echo line >> $f";
 const scripts = [
   {
     turns: [
