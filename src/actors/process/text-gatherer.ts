@@ -6,6 +6,13 @@ import { stripVTControlCharacters } from 'node:util';
  */
 export const plainText = (text: string): string => stripVTControlCharacters(text);
 
+/** The text without escape sequences, controls and marks of direction, which hide what it says. */
+export const readableText = (text: string): string =>
+  stripVTControlCharacters(text.replaceAll('\r\n', '\n')).replace(
+    /[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu,
+    '',
+  );
+
 /** Joins small pieces of streamed text: one event per 50 ms or so. */
 interface TextGatherer {
   add(delta: string): void;

@@ -31,7 +31,7 @@ test('a red check and comments begin the next attempt, and each is answered once
   await untilPr(id, { checks: 'green', head_sha: second });
   person.comment(1, 'rita', 'I may only read.');
   person.comment(1, 'robo[bot]', 'coverage 80 %');
-  person.lineComment(1, 'mary', 'Why one line?');
+  person.lineComment(1, 'mary', '\u001b[2JWhy one line?\u0007');
   person.review(1, 'olga', 'CHANGES_REQUESTED', 'Please two.');
   await untilPr(id, { round: 2 });
   await vi.waitFor(() => expect(head()).not.toBe(second), { timeout: 60_000 });
@@ -52,6 +52,7 @@ test('a red check and comments begin the next attempt, and each is answered once
     ['review:x', 2],
   ]);
   expect(review.comments[0].text).toContain('expected 1, got 2');
+  expect(review.comments[1].text).toBe('mary wrote at the pull request:\nWhy one line?');
   const ours = state.said.filter(({ user }) => user === 'agent-bot');
   expect(ours.map(({ kind, text }) => [kind, text.split('\n')[0]])).toEqual([
     ['plain', 'What was done about failed checks:'],

@@ -89,7 +89,7 @@ export interface AgentRuns {
   run(input: AgentStart, signal: AbortSignal): Promise<AttemptOutcome>;
   /** Stops the agent and waits for the end of its work. @throws after 20 s */
   stop(taskId: TaskId, attempt: number): Promise<void>;
-  /** What calls cost that were cut with their agent, once; null: nothing. */
+  /** The cost of calls that were cut with their agent, once; null: nothing. */
   takeCut(taskId: TaskId, attempt: number): Usage | null;
 }
 

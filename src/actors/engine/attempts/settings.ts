@@ -64,9 +64,9 @@ export interface AskedPlace {
   /** Null: anywhere. */
   readonly baseUrl: string | null;
   readonly provider: string;
-  /** What is not set where its provider cannot be asked: the variable of its key, or its address. */
+  /** The variable of its key, or its address, when its provider cannot be asked without that. */
   readonly missing: string;
-  /** What to do then. */
+  /** The remedy for that. */
   readonly remedy: string;
 }
 

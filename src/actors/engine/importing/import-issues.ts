@@ -1,6 +1,6 @@
 import type { ForgeProblem } from '../../../machines/source/forge-problem.ts';
 import type { Forge, ForgeIssue } from '../../forge/port.ts';
-import { forgeProblemIn } from './forge-problem.ts';
+import { problemIn } from '../publishing/until-news.ts';
 import type { HowToImport, Imported } from './import-tasks.ts';
 import { itemOf } from './issue-item.ts';
 import type { ImportItem } from './order-items.ts';
@@ -44,7 +44,7 @@ export const createIssueImport = (
       const issues = await forge.issues(labels, AbortSignal.timeout(limitMs));
       found = { forge: forge.name, issues };
     } catch (error) {
-      const { needs, fault, message } = forgeProblemIn(error);
+      const { needs, fault, message } = problemIn(error);
       return { items: [], problem: { needs, fault, message } };
     }
     const wanted = found.issues.filter(

@@ -15,14 +15,14 @@ export interface ImportedItem {
   readonly title: string;
   /** For people: `#12`, or its title. */
   readonly name: string;
-  /** What is done with it, or was. */
+  /** The step that is taken, or was. */
   readonly action: ImportAction;
   readonly task_id?: TaskId;
   /** Names of items and ids of tasks. */
   readonly depends_on: readonly string[];
   /** Cycles that its dependencies would close, which are left out: `#3 -> #5 -> #3` */
   readonly cycles: readonly string[];
-  /** What it depends on and is no task here. */
+  /** Dependencies that are no task here. */
   readonly unknown: readonly string[];
 }
 
@@ -79,7 +79,7 @@ const tellAtMost = 16_000;
 
 const atRestAfterWork = new Set(['complete', 'cancelled']);
 
-/** What is done with one item. */
+/** The step for one item. */
 const createItemWork = ({ tracker, edit, tell }: ImportPorts) => {
   const isDeleted = (error: unknown): boolean =>
     isServiceError(error) && error.code === 'task_not_found';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { stripVTControlCharacters } from 'node:util';
 import type { ForgeIssue } from '../../forge/port.ts';
 import { endLabels } from '../../ledger/issue.ts';
+import { readableText } from '../../process/text-gatherer.ts';
 import type { ImportItem } from './order-items.ts';
 
 const titleBytes = 500;
@@ -10,7 +10,7 @@ const labelsAtMost = 50;
 const labelAtMost = 100;
 const priority = 2;
 
-/** How its issue was seen last, in the last line of a description. */
+/** The version of its issue that was seen last, in the last line of a description. */
 export const closedMark = 'closed there';
 export const goneMark = 'gone from there';
 export const leftMark = 'without its label there';
@@ -38,13 +38,6 @@ const cutToBytes = (text: string, atMost: number): string => {
   return `${cut.replace(/\uFFFD$/, '')}…`;
 };
 
-/** Escape sequences, controls and marks of direction, which hide what a text says. */
-const plain = (text: string): string =>
-  stripVTControlCharacters(text.replaceAll('\r\n', '\n')).replace(
-    /[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu,
-    '',
-  );
-
 /** As the tracker takes it: a space is no part of a label there. */
 export const labelOf = (name: string): string =>
   name
@@ -61,11 +54,11 @@ const labelsOf = (names: readonly string[]): readonly string[] =>
 /** A task as an issue wants it. `urlOf`: the page of another issue of its repository. */
 export const itemOf = (issue: ForgeIssue, urlOf: (number: number) => string): ImportItem => {
   const { number, url } = issue;
-  const words = plain(issue.title).replace(/\s+/g, ' ').trim();
+  const words = readableText(issue.title).replace(/\s+/g, ' ').trim();
   const title = cutToBytes(words === '' ? `Issue ${number}` : words, titleBytes);
   const labels = labelsOf(issue.labels);
   const dependsOn = issue.blockedBy.map(urlOf);
-  const text = plain(issue.text).trim();
+  const text = readableText(issue.text).trim();
   const version = createHash('sha256')
     .update(JSON.stringify([title, text, labels, dependsOn]))
     .digest('hex')

@@ -1,6 +1,6 @@
 export const itemsAtMost = 1_000;
 
-/** What becomes a task, or is one. */
+/** An item that becomes a task, or is one. */
 export interface ImportItem {
   /** Identifies it in the tracker, also when it is imported again. */
   readonly ref: string;

@@ -13,8 +13,8 @@ import type { Forge } from '../../forge/port.ts';
 import type { Store } from '../../store/port.ts';
 import type { PublishSettings, SourceSettings } from '../attempts/settings.ts';
 import { createHost, type Host, type HostPorts } from '../hosting/host.ts';
+import { problemIn } from '../publishing/until-news.ts';
 import { createEndIssues, type EndPorts } from './end-issues.ts';
-import { forgeProblemIn } from './forge-problem.ts';
 import { type ForgeOf, itemsOf } from './import-issues.ts';
 import type { HowToImport, Imported } from './import-tasks.ts';
 import type { ImportItem } from './order-items.ts';
@@ -121,7 +121,7 @@ const createFollow = (
         context = { ...context, cursor: seen.cursor };
       } catch (error) {
         signal.throwIfAborted();
-        const problem = forgeProblemIn(error);
+        const problem = problemIn(error);
         const { needs, message } = context.problem ?? {};
         if (needs !== problem.needs || message !== problem.message) return { problem };
         context = { ...context, problem };

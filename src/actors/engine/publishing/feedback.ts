@@ -16,6 +16,7 @@ import {
   type PullRequestStatus,
 } from '../../forge/port.ts';
 import type { TaskView } from '../../journal/task-view.ts';
+import { readableText } from '../../process/text-gatherer.ts';
 import { fencedBlock } from '../../results/results.ts';
 import type { TaskReviews } from '../service/review-task.ts';
 import type { FindForge } from './forge-place.ts';
@@ -80,7 +81,10 @@ const ofComment = (comment: ForgeComment): NewComment => ({
   path: comment.path ?? wholeChange.path,
   line: comment.line ?? null,
   endLine: null,
-  text: cutTo(`${comment.author} wrote at the pull request:\n${comment.text}`, feedbackAtMost / 2),
+  text: cutTo(
+    `${comment.author} wrote at the pull request:\n${readableText(comment.text)}`,
+    feedbackAtMost / 2,
+  ),
   source: keyOf(comment),
 });
 
@@ -91,7 +95,7 @@ const ofCheck = async (
   atMost: number,
   signal: AbortSignal,
 ): Promise<NewComment> => {
-  const said = await forge.failure(check, signal);
+  const said = readableText(await forge.failure(check, signal));
   // The end has the last lines of the log.
   const end = said.length <= atMost ? said : `[left out]\n${said.slice(-atMost)}`;
   return {

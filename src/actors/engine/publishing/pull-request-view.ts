@@ -57,6 +57,8 @@ const waitsOf = (context: PullRequestContext, seen: Seen): Waits => {
     return { waits_for: 'forge', reason: 'the forge merges it when its rules allow' };
   if (base === 'stacked')
     return { waits_for: 'forge', reason: 'the pull request that it depends on lands first' };
+  if (mergeable === 'unknown')
+    return { waits_for: 'forge', reason: 'the forge does not say yet whether it fits its base' };
   if (review === 'none') return { waits_for: 'review', reason: 'nobody has approved it yet' };
   return person('a person merges it at the forge');
 };

@@ -7,6 +7,7 @@ import type {
   PullRequestContext,
   PullRequestProblem,
 } from '../../../machines/pull-request/pull-request-context.ts';
+import type { ForgeProblem } from '../../../machines/source/forge-problem.ts';
 import { ForgeError, type ForgeFault } from '../../forge/port.ts';
 import type { PublishSettings } from '../attempts/settings.ts';
 import type { PulseNews } from './pulse.ts';
@@ -27,12 +28,12 @@ export const forPerson = (message: string, fault: ForgeFault = 'refused') =>
 const passing: ReadonlySet<string> = new Set(['internal', 'tracker_unavailable', 'queue_full']);
 
 /** Says who can mend it. */
-const problemIn = (error: unknown): PullRequestProblem => {
-  if (error instanceof PullRequestError) return error.problem;
+export const problemIn = (error: unknown): ForgeProblem => {
+  if (error instanceof PullRequestError) return { fault: 'refused', ...error.problem };
   if (isServiceError(error) && !passing.has(error.code))
     return { needs: 'person', fault: 'refused', message: error.message, retryAt: null };
   if (!(error instanceof ForgeError))
-    return { needs: 'forge', message: messageOf(error), retryAt: null };
+    return { needs: 'forge', fault: 'away', message: messageOf(error), retryAt: null };
   const { fault, message, retryAt } = error;
   const needs = fault === 'limit' ? 'limit' : fault === 'away' ? 'forge' : 'person';
   return { needs, fault, message, retryAt };
