@@ -79,6 +79,18 @@ test('a key that the server was started without is named, whoever its provider i
   expect(run.err).toContain('note: OPENROUTER_API_KEY is set here, but was not where the server');
 });
 
+test.each([
+  ['antropic/claude-sonnet-4-5', 'there is no provider antropic; did you mean anthropic?'],
+  ['gpt-5.1', null],
+])('with the model %s doctor asks what was meant: %s', async (provider_model, asked) => {
+  const project = openProject({ api: { provider_model } });
+
+  const doctor = await project.agentWith({ OPENAI_API_KEY: 'k' }, 'doctor');
+
+  const found = /there is no provider[^?]*\?/.exec(doctor.out.replaceAll(/\s+/g, ' '));
+  expect(found?.[0] ?? null).toBe(asked);
+});
+
 test('a provider without an address is named by doctor and refuses runs', async () => {
   const project = openProject({ api: { provider_model: 'azure/gpt-5.1', backend: 'builtin' } });
   const env = { AZURE_OPENAI_API_KEY: 'az-0123456789' };

@@ -8,8 +8,7 @@ import {
   type Failure,
 } from '../../machines/task.ts';
 import type { EventType } from '../journal/event-types.ts';
-import { imageRefsOf, withoutImages } from '../model/images.ts';
-import { refusesImages } from '../model/openai/openai-faults.ts';
+import { imageRefsOf, refusesImages, withoutImages } from '../model/images.ts';
 import type { Model, ModelEvent, ModelMessage, ModelRequest, ModelUsage } from '../model/port.ts';
 import { costOf, estimatedUsage, type Price } from '../model/price.ts';
 import { createTextGatherer } from '../process/text-gatherer.ts';

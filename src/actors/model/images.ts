@@ -1,3 +1,4 @@
+import type { Failure } from '../../machines/task.ts';
 import type { ImageData, ImageRef } from '../files/image.ts';
 import type { ModelMessage, ModelRequest } from './port.ts';
 
@@ -28,3 +29,12 @@ export const withoutImages = (messages: readonly ModelMessage[]): readonly Model
     const { images: _, ...rest } = message;
     return { ...rest, text: [message.text, ...Array(count).fill(notShown)].join('\n\n') };
   });
+
+const aboutImages =
+  /\bimages?\b|\bimage_url\b|\bvision\b|multi-?modal|mmproj|content must be a string/i;
+const notAboutRequest: ReadonlySet<unknown> = new Set([401, 402, 403, 408, 409, 429]);
+
+export const refusesImages = ({ message, facts }: Failure): boolean =>
+  (facts['kind'] === 'http' || facts['kind'] === 'stream_error') &&
+  !notAboutRequest.has(facts['status']) &&
+  aboutImages.test(message);

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Failure } from '../../machines/task.ts';
+import { hostOf } from '../network/addresses.ts';
 import { type Compat, maxTokensFieldAt } from './compat.ts';
 import { createOpenAiModel } from './openai/openai.ts';
-import { hostOf } from './openai/openai-call.ts';
 import { textCallsIn } from './openai/openai-chat.ts';
 import { isNoEndpoint } from './openai/openai-faults.ts';
 import type { Model, ModelEvent, ModelRequest } from './port.ts';

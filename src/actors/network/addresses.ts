@@ -115,3 +115,6 @@ export const createAllowedLookup =
       return callback(null, first.address, first.family);
     });
   };
+
+/** With its port, where it has one. */
+export const hostOf = (url: string): string => new URL(url).host;

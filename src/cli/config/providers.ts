@@ -291,6 +291,15 @@ export const placeOfModel = (
   return { provider, model: named === null ? requested : rest, key: keyOf(provider) };
 };
 
+/** Asks whether a name that goes whole to a provider was meant for another; null: no doubt. */
+export const meantProvider = (config: Config, requested: string): string | null => {
+  const [, first] = /^([^/]+)\/./s.exec(requested) ?? [];
+  const names = providerNames(config);
+  if (first === undefined || hasOwnAddress(config) || names.includes(first)) return null;
+  const meant = closest(first, names);
+  return meant === null ? null : `there is no provider ${first}; did you mean ${meant}?`;
+};
+
 const isSecretHeader = (name: string): boolean =>
   /key|token|secret|passw|authorization/i.test(name);
 

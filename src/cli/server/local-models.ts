@@ -5,7 +5,7 @@ import type { Config } from '../config/schema/config-schema.ts';
 
 /** The servers of models that people have on their own machine, in the order of the choice. */
 const localProviders = ['ollama', 'lmstudio'];
-const answerMs = 300;
+const answerMs = 1_000;
 
 /** They answer no prompt. */
 const isForVectors = (model: string): boolean => /embed|rerank/i.test(model);

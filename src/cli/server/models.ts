@@ -3,20 +3,24 @@ import { resolve } from 'node:path';
 import type { Assistants } from '../../actors/assistants/assistants.ts';
 import type { AiSdkOptions } from '../../actors/model/ai-sdk.ts';
 import type { Compat } from '../../actors/model/compat.ts';
-import { createOpenAiModel } from '../../actors/model/openai/openai.ts';
-import { hostOf } from '../../actors/model/openai/openai-call.ts';
 import type { Model } from '../../actors/model/port.ts';
-import { createProviderFetch } from '../../actors/model/provider-fetch.ts';
 import { parseScript, type Script, scriptSchema } from '../../actors/model/script.ts';
 import { createScriptedModel } from '../../actors/model/scripted.ts';
 import { defaultTimeouts } from '../../actors/model/watchdog.ts';
+import { hostOf } from '../../actors/network/addresses.ts';
 import { parseWithProblems } from '../../http/schema-problems.ts';
 import { isAssistantName } from '../../machines/agent/agent-context.ts';
 import { secretsOf } from '../config/cloud-access.ts';
 import { configFolder, type LoadedConfig, lineOf } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { linesOfJson } from '../config/json-lines.ts';
-import { askedPlace, keysIn, type ModelPlace, placeOfModel } from '../config/providers.ts';
+import {
+  askedPlace,
+  keysIn,
+  type ModelPlace,
+  meantProvider,
+  placeOfModel,
+} from '../config/providers.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 
 const readScriptOrNull = (path: string): string | null => {
@@ -58,15 +62,11 @@ export const compatOf = ({ compat }: Config['api']): Compat => ({
   textToolCalls: compat.text_tool_calls,
 });
 
-/** Its code loads at the first call: most servers speak the API of OpenAI alone. */
-const lateAiSdkModel = (options: AiSdkOptions): Model => {
+/** What speaks to a provider loads at the first call. */
+const lateModel = (name: string, open: () => Promise<Model>): Model => {
   let opened: Promise<Model> | undefined;
-  const open = async (): Promise<Model> => {
-    const { createAiSdkModel } = await import('../../actors/model/ai-sdk.ts');
-    return createAiSdkModel(options);
-  };
   return {
-    name: hostOf(options.baseURL),
+    name,
     disclaimer: null,
     async *ask(request, signal) {
       opened ??= open();
@@ -75,22 +75,32 @@ const lateAiSdkModel = (options: AiSdkOptions): Model => {
   };
 };
 
+type Fetch = NonNullable<AiSdkOptions['fetch']>;
+
 const modelAt = (
   { provider, key }: ModelPlace,
   { api }: Config,
-  { timeouts, fetch }: Required<Pick<AiSdkOptions, 'timeouts' | 'fetch'>>,
+  {
+    timeouts,
+    openFetch,
+  }: Required<Pick<AiSdkOptions, 'timeouts'>> & { readonly openFetch: () => Promise<Fetch> },
 ): Model | null => {
   const { type, baseURL, headers, cache, isDefault, access } = provider;
   if (key === null || baseURL === null) return null;
-  const options = { apiKey: key, baseURL, headers, timeouts, fetch };
-  const secrets = secretsOf(access);
-  if (type !== 'openai')
-    return lateAiSdkModel({ ...options, type, cache, secrets, access: access ?? undefined });
-  // What was set for the one provider of before is about no other one.
-  const spoken = isDefault
-    ? { protocol: api.protocol, compat: compatOf(api) }
-    : { protocol: 'auto' as const };
-  return createOpenAiModel({ ...options, ...spoken });
+  return lateModel(hostOf(baseURL), async () => {
+    const options = { apiKey: key, baseURL, headers, timeouts, fetch: await openFetch() };
+    if (type !== 'openai') {
+      const { createAiSdkModel } = await import('../../actors/model/ai-sdk.ts');
+      const secrets = secretsOf(access);
+      return createAiSdkModel({ ...options, type, cache, secrets, access: access ?? undefined });
+    }
+    const { createOpenAiModel } = await import('../../actors/model/openai/openai.ts');
+    // What was set for the one provider of before is about no other one.
+    const spoken = isDefault
+      ? { protocol: api.protocol, compat: compatOf(api) }
+      : { protocol: 'auto' as const };
+    return createOpenAiModel({ ...options, ...spoken });
+  });
 };
 
 /** Of another name than it is asked by. */
@@ -112,7 +122,13 @@ export const modelsFor = (
     progressMs: Math.min(defaultTimeouts.progressMs, agent.idle_timeout_seconds * 1_000),
     ...(api.timeout_seconds === undefined ? {} : { turnMs: api.timeout_seconds * 1_000 }),
   };
-  const shared = { timeouts, fetch: createProviderFetch(env) };
+  let fetch: Promise<Fetch> | undefined;
+  const openFetch = () => {
+    fetch ??= import('../../actors/model/provider-fetch.ts').then((late) =>
+      late.createProviderFetch(env),
+    );
+    return fetch;
+  };
   const keyOf = keysIn(config, env);
   /** Another key, which a login keeps meanwhile, makes another model. */
   const built = new Map<string, { readonly key: string | null; readonly model: Model | null }>();
@@ -121,7 +137,8 @@ export const modelsFor = (
     const place = placeOfModel(config, requested, env, keyOf, defaultProvider());
     const { name } = place.provider;
     const known = built.get(name);
-    const model = known?.key === place.key ? known.model : modelAt(place, config, shared);
+    const model =
+      known?.key === place.key ? known.model : modelAt(place, config, { timeouts, openFetch });
     built.set(name, { key: place.key, model });
     return model === null ? null : asked(model, place.model);
   };
@@ -145,12 +162,13 @@ export const modelNote = (
       : { ok: false, detail: `none: ${detail}, but ${problem}` };
   }
   const model = selectModel(api.provider_model);
+  const meant = meantProvider(config, api.provider_model);
   if (model !== null)
     return {
       ok: true,
       detail:
         model.disclaimer === null
-          ? `${api.provider_model} at ${model.name}`
+          ? [`${api.provider_model} at ${model.name}`, meant].filter(Boolean).join('; ')
           : 'scripted (the built-in fake model; no language model is called)',
     };
   const other = api.backend === 'auto' ? assistants.loggedIn() : null;

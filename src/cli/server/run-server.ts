@@ -24,7 +24,6 @@ import {
 } from './assemble.ts';
 import { takeCredentials } from './assistants.ts';
 import { type InterruptedNote, noteOf } from './interrupted-commands.ts';
-import { findLocalModel } from './local-models.ts';
 import { lockProject } from './lock-project.ts';
 import { createLogger, type Logger, loggingOf } from './logs/logger.ts';
 import { modelNote } from './models.ts';
@@ -142,6 +141,8 @@ export const runServer = async ({
     const checkLogins = async (): Promise<void> => {
       await next.assistants.checkLogins();
       if (hasBackend()) return;
+      // With a key it is not needed.
+      const { findLocalModel } = await import('./local-models.ts');
       local = await findLocalModel(current.loaded.config, { ...env, ...credentials });
       if (local !== null) onLocalModel();
     };

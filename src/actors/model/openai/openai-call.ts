@@ -1,6 +1,7 @@
 import OpenAI, { APIError } from 'openai';
 import { isJsonObject, type JsonObject } from '../../../machines/json.ts';
 import type { Failure } from '../../../machines/task.ts';
+import { hostOf } from '../../network/addresses.ts';
 import { createEventReader } from '../../process/line-splitter.ts';
 import { errorIn } from '../error-body.ts';
 import { cancelledCall, type Model, type ModelEvent, type ModelRequest } from '../port.ts';
@@ -255,8 +256,6 @@ async function* textsOf<Chunk>(
 export const keyHeader = ({ idempotencyKey }: ModelRequest): Readonly<Record<string, string>> => ({
   'Idempotency-Key': idempotencyKey,
 });
-
-export const hostOf = (baseURL: string): string => new URL(baseURL).host;
 
 /** A streamed call that is tried once: the machines retry. */
 export const createStreamedCall = <Chunk>(

@@ -5,6 +5,7 @@ import type {
 } from 'openai/resources/chat/completions';
 import type { CompletionUsage } from 'openai/resources/completions';
 import { isJsonObject, type JsonObject, parseJson } from '../../../machines/json.ts';
+import { hostOf } from '../../network/addresses.ts';
 import { type Compat, defaultCompat, maxTokensFieldAt } from '../compat.ts';
 import { dataUrlOf, imagesOf } from '../images.ts';
 import type { Model, ModelMessage, ModelRequest, ModelUsage, ToolCall } from '../port.ts';
@@ -16,7 +17,7 @@ import {
   validCount,
   withOwnIds,
 } from './openai-assembly.ts';
-import { createOpenAiCall, hostOf, keyHeader, type ProviderOptions } from './openai-call.ts';
+import { createOpenAiCall, keyHeader, type ProviderOptions } from './openai-call.ts';
 import { createChatCalls } from './openai-chat-calls.ts';
 
 interface TextCalls {

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { isJsonObject, textIn, textOrEmpty } from '../../../machines/json.ts';
 import { dayMs, hourMs, minuteMs } from '../../../machines/milliseconds.ts';
 import type { Failure } from '../../../machines/task.ts';
+import { refusesImages } from '../images.ts';
 import { modelFailure } from '../port.ts';
 import type { Trip } from '../watchdog.ts';
 
@@ -374,15 +375,6 @@ export const unknownFinish = (reason: string): Failure =>
   });
 
 /** A model or a server without vision has no code of its own: only its words say it. */
-const aboutImages =
-  /\bimages?\b|\bimage_url\b|\bvision\b|multi-?modal|mmproj|content must be a string/i;
-const notAboutRequest: ReadonlySet<unknown> = new Set([401, 402, 403, 408, 409, 429]);
-
-export const refusesImages = ({ message, facts }: Failure): boolean =>
-  (facts['kind'] === 'http' || facts['kind'] === 'stream_error') &&
-  !notAboutRequest.has(facts['status']) &&
-  aboutImages.test(message);
-
 export const isNoEndpoint = (failure: Failure): boolean =>
   [404, 405, 501].some((status) => status === failure.facts['status']) &&
   failure.facts['provider_code'] !== 'model_not_found' &&

@@ -1,6 +1,6 @@
 import type { Failure } from '../../../machines/task.ts';
+import { hostOf } from '../../network/addresses.ts';
 import type { Model, ModelRequest } from '../port.ts';
-import { hostOf } from './openai-call.ts';
 import { createOpenAiChatModel, type OpenAiChatOptions } from './openai-chat.ts';
 import { isNoEndpoint } from './openai-faults.ts';
 import { createOpenAiResponsesModel } from './openai-responses.ts';
