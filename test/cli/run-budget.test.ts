@@ -98,6 +98,15 @@ test.each([
   else expect(run.err).toMatch(says);
 });
 
+test('the model whose price is unknown is that of the role', async () => {
+  const roles = { engineer: { model: 'own-model' } };
+  const { agentWith } = openProject({ api: { ...(await dearProvider()), prices: {} }, roles });
+
+  const run = await agentWith(env, 'engineer', 'look around');
+
+  expect(run.err).toContain(`agent config set 'api.prices."own-model"'`);
+});
+
 test('a model that costs nothing needs no limit', async () => {
   const prices = { [model]: { input_per_million: 0, output_per_million: 0 } };
   const { agentWith } = openProject({ api: { ...(await dearProvider()), prices } });

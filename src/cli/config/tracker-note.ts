@@ -80,12 +80,13 @@ export const withTrackerNote = async (
 const limitsNote = async (chosen: ChosenConfig, args: object): Promise<string | null> => {
   const { config } = chosen;
   const { agent, api, budget, roles, server } = config;
-  const { model, 'max-cost': maxCost }: { readonly [flag: string]: unknown } = { ...args };
+  const { model, role, 'max-cost': maxCost }: { readonly [flag: string]: unknown } = { ...args };
   const limits = [
     ...[maxCost, agent.max_cost_usd, budget.run_usd, budget.day_usd, budget.month_usd],
     ...Object.values(roles).map((own) => own?.max_cost_usd),
   ];
-  const name = typeof model === 'string' ? model : api.provider_model;
+  const ofRole = Object.entries(roles).find(([each]) => each === role)?.[1]?.model;
+  const name = typeof model === 'string' ? model : (ofRole ?? api.provider_model);
   // Loaded only where it is needed: the table takes 50 ms.
   const [{ askedPlace }, { tablePrice }] = await Promise.all([
     import('./providers.ts'),
@@ -136,7 +137,7 @@ export const withLimitsNote = (
   { project, say }: Pick<NoteOptions, 'project' | 'say'>,
   args: object,
 ): Connection => {
-  const note = async (): Promise<void> => {
+  const note = async (params: unknown): Promise<void> => {
     const nothing = { chosen: null, choice: null };
     const { chosen, choice } = await askServer(project).catch(() => nothing);
     const line = `${project.root}\t${choice}`;
@@ -146,7 +147,7 @@ export const withLimitsNote = (
       remember(project, 'choiceNoted', line);
     }
     if (chosen === null || isNoted(project, 'limitsNoted')) return;
-    const text = await limitsNote(chosen, args);
+    const text = await limitsNote(chosen, { ...args, role: textIn(params, 'role') });
     if (text === null) return;
     say(text);
     remember(project, 'limitsNoted');
@@ -159,7 +160,7 @@ export const withLimitsNote = (
         ...client,
         call: async (method, params) => {
           const answer = await client.call(method, params);
-          if (startsRun(method, params, answer)) await note();
+          if (startsRun(method, params, answer)) await note(params);
           return answer;
         },
       };
