@@ -9,7 +9,7 @@ import { temporaryFolder } from '../support/temporary.ts';
 const settings = (given: object, env: NodeJS.ProcessEnv = { OPENAI_API_KEY: 'k' }) => {
   const loaded = {
     ...{ config: configSchema.parse(given), file: '', files: [], layers: [] },
-    ...{ named: null, fileChosen: false, portChosen: false },
+    ...{ named: null, fileChosen: false, portChosen: false, policies: [], policyWarnings: [] },
   };
   return settingsFrom(withChosenModel(loaded, env), temporaryFolder());
 };

@@ -137,7 +137,7 @@ test.each<[NodeJS.ProcessEnv, object, string]>([
 ])('with %o and %o agents use %s', (env, given, model) => {
   const loaded = {
     ...{ config: configSchema.parse(given), file: '', files: [], layers: [] },
-    ...{ named: null, fileChosen: false, portChosen: false },
+    ...{ named: null, fileChosen: false, portChosen: false, policies: [], policyWarnings: [] },
   };
 
   expect(withChosenModel(loaded, env).config.api.provider_model).toBe(model);
@@ -152,7 +152,7 @@ test.each<[NodeJS.ProcessEnv, object, string]>([
 ])('beside a local server, with %o and %o agents use %s', (env, given, model) => {
   const loaded = {
     ...{ config: configSchema.parse(given), file: '', files: [], layers: [] },
-    ...{ named: null, fileChosen: false, portChosen: false },
+    ...{ named: null, fileChosen: false, portChosen: false, policies: [], policyWarnings: [] },
   };
 
   expect(withChosenModel(loaded, env, { local: 'ollama/qwen' }).config.api.provider_model).toBe(

@@ -125,8 +125,13 @@ const settingsFor = (plan: Plan): Settings => {
     prices: { simulated: { input: 0, cachedInput: 0, output: 0 } },
     placeOf: (model) => ({
       ...{ model, baseUrl: null, provider: 'openai' },
-      ...{ missing: 'OPENAI_API_KEY', remedy: 'set it' },
+      ...{ missing: 'OPENAI_API_KEY', remedy: 'set it', refusal: null },
     }),
+    assistantRefusal: () => null,
+    bounds: {
+      ...{ hosts: true, maxTurns: null, maxTokensTotal: null, maxCostUsd: null },
+      ...{ timeoutMs: null, runUsd: null },
+    },
     mcpServers: [],
     maxRetries: plan.maxRetries,
     maxModelRetries: plan.maxModelRetries,

@@ -178,9 +178,14 @@ export const bareSettings = (
   defaultDecision: null,
   prices: {},
   placeOf: (model) => ({
-    ...{ model, baseUrl: null, missing: 'OPENAI_API_KEY', remedy: 'set it' },
+    ...{ model, baseUrl: null, missing: 'OPENAI_API_KEY', remedy: 'set it', refusal: null },
     provider: model.includes('/') ? (model.split('/')[0] ?? '') : 'openai',
   }),
+  assistantRefusal: () => null,
+  bounds: {
+    ...{ hosts: true, maxTurns: null, maxTokensTotal: null, maxCostUsd: null },
+    ...{ timeoutMs: null, runUsd: null },
+  },
   mcpServers: [],
   maxRetries: 0,
   maxModelRetries: 0,

@@ -59,3 +59,25 @@ export const createHostRules = (entries: readonly string[]) => {
     reaches: (address: string): boolean => addressKind(address) === 'public' || isListed(address),
   };
 };
+
+/** Entries that lead nowhere but where the list leads. */
+const within = (entries: readonly string[], list: readonly string[]): readonly string[] => {
+  const { names, reaches } = createHostRules(list);
+  const endings = list.filter((each) => each.startsWith('*.')).map((each) => each.slice(1));
+  const isHostOf = (host: string): boolean =>
+    host !== 'localhost' && names(host) && (isIP(host) === 0 || reaches(host));
+  return entries.filter((entry) => {
+    const host = normalHost(entry);
+    if (list.includes(entry) || (host !== null && isHostOf(host))) return true;
+    return (
+      entry.startsWith('*.') && (list.includes('*') || endings.some((end) => entry.endsWith(end)))
+    );
+  });
+};
+
+/** What both allow. */
+export const narrowAccess = (one: NetworkAccess, other: NetworkAccess): NetworkAccess => {
+  if (one === false || other === false) return false;
+  if (one === true || other === true) return one === true ? other : one;
+  return [...new Set([...within(one, other), ...within(other, one)])];
+};

@@ -8,6 +8,7 @@ import { ConfigError } from './config-error.ts';
 import { linesOfJson } from './json-lines.ts';
 import type { Project } from './places/project.ts';
 import { existingUserFiles } from './places/user-files.ts';
+import { type Policies, policyLayers, readPolicies, refusedAddresses } from './policy.ts';
 import { placesOfKey } from './schema/config-keys.ts';
 import { type Config, configSchema, configSections } from './schema/config-schema.ts';
 
@@ -193,7 +194,7 @@ export interface ConfigLayer {
   readonly tree: Readonly<Record<string, unknown>>;
 }
 
-export interface LoadedConfig {
+export interface LoadedConfig extends Policies {
   readonly config: Config;
   /** Null when no file is named and the default file is missing. */
   readonly file: string | null;
@@ -269,8 +270,14 @@ export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedCo
   ];
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   const tree = layers.reduce<Tree>((under, layer) => merged(under, layer.tree), {});
-  const parsed = parseWithProblems(configSchema, withOverrides(tree, overrides));
+  const found = readPolicies(env);
+  const own = withOverrides(tree, overrides);
+  const rules = policyLayers(own, found, merged);
+  const counted = rules.reduce<Tree>((under, layer) => merged(under, layer.tree), own);
+  const parsed = parseWithProblems(configSchema, counted);
   if (!parsed.ok) throw new ConfigError(problemLines(parsed, file ?? 'defaults').join('\n'));
+  const refused = refusedAddresses(own, parsed.value.policy);
+  if (refused.length > 0) throw new ConfigError(refused.join('\n'));
   const portChosen =
     overrides.some(({ path }) => path.join('.') === 'server.port') ||
     layers.some(({ source, tree: own }) => isPortChosen(own, source === shipped));
@@ -282,7 +289,8 @@ export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedCo
     named,
     fileChosen,
     portChosen,
-    layers: [...layers, ...given],
+    layers: [...layers, ...given, ...rules],
+    ...found,
   };
 };
 

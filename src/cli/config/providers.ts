@@ -9,6 +9,7 @@ import { UsageError } from '../words/usage-error.ts';
 import { bedrockIn, cloudAccess, cloudAddress, signingVariables } from './cloud-access.ts';
 import type { LoadedConfig } from './config.ts';
 import { ConfigError } from './config-error.ts';
+import { hostRefusal, modelRefusal } from './policy.ts';
 import { type Config, configSchema } from './schema/config-schema.ts';
 
 /** A provider of models, built in or configured. */
@@ -180,6 +181,11 @@ const findKey = (
   return variables.length === 0 ? { key: noKey, source: 'not_needed', from: null } : null;
 };
 
+/** Why the rules of `policy.only` leave a provider out; null: they do not. */
+const providerRefusal = ({ policy }: Config, { name, baseURL }: Provider): string | null =>
+  modelRefusal({ ...policy, only: { ...policy.only, models: undefined } }, name, null) ??
+  (baseURL === null ? null : hostRefusal(policy, baseURL));
+
 type FindKey = (provider: Provider) => FoundKey | null;
 type KeyOf = (provider: Provider) => string | null;
 
@@ -198,7 +204,11 @@ export const keySources = (config: Config, env: NodeJS.ProcessEnv): FindKey => {
       return [[name, { key, source: 'key_file', from }] as const];
     }),
   );
-  return (provider) => files.get(provider.name) ?? findKey(provider, env);
+  // Who may not be asked has no key.
+  return (provider) =>
+    providerRefusal(config, provider) === null
+      ? (files.get(provider.name) ?? findKey(provider, env))
+      : null;
 };
 
 /** @throws ConfigError */
@@ -288,7 +298,9 @@ export const placeOfModel = (
   const named = isWhole ? null : providerOf(config, first, env);
   const provider = named ?? providerOf(config, defaultProvider(config, env, keyOf, before), env);
   if (provider === null) throw new Error('the default provider is built in');
-  return { provider, model: named === null ? requested : rest, key: keyOf(provider) };
+  const model = named === null ? requested : rest;
+  const isAllowed = modelRefusal(config.policy, provider.name, model) === null;
+  return { provider, model, key: isAllowed ? keyOf(provider) : null };
 };
 
 /** Asks whether a name that goes whole to a provider was meant for another; null: no doubt. */
@@ -352,7 +364,8 @@ export const askedPlace = (
   // Its regions have one price in the table.
   const baseUrl = baseURL ?? (type === 'bedrock' ? bedrockIn('us-east-1') : null);
   const missing = missingOf(provider);
-  return { model, baseUrl, provider: name, missing, remedy: remedyOf(provider, missing) };
+  const refusal = modelRefusal(config.policy, name, model) ?? providerRefusal(config, provider);
+  return { model, baseUrl, provider: name, missing, remedy: remedyOf(provider, missing), refusal };
 };
 
 const reasons: Readonly<Record<FoundKey['source'], (found: FoundKey) => string>> = {

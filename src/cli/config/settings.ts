@@ -13,6 +13,7 @@ import { shippedRoles } from '../roles/shipped-roles.ts';
 import { effectiveCap, type LoadedConfig } from './config.ts';
 import { ConfigError } from './config-error.ts';
 import { mcpServersFrom, mcpServersOf } from './mcp-servers.ts';
+import { modelRefusal } from './policy.ts';
 import { askedPlace, type ChosenConfig } from './providers.ts';
 import type { Config } from './schema/config-schema.ts';
 
@@ -162,6 +163,19 @@ export const modelChoice = (loaded: LoadedConfig): Pick<Settings, 'defaultModel'
   defaultModel: isScripted(loaded) ? 'scripted' : loaded.config.api.provider_model,
   placeOf: (model) => askedPlace(loaded, model),
 });
+
+const boundsFrom = ({ only, at_most: limits }: Config['policy']): Settings['bounds'] => {
+  const { 'agent.timeout_seconds': seconds } = limits;
+  return {
+    hosts: only.hosts ?? true,
+    maxTurns: limits['agent.max_turns'] ?? null,
+    maxTokensTotal: limits['agent.max_tokens_total'] ?? null,
+    maxCostUsd: limits['agent.max_cost_usd'] ?? null,
+    timeoutMs: seconds === undefined ? null : seconds * 1_000,
+    runUsd: limits['budget.run_usd'] ?? null,
+  };
+};
+
 /** Seconds between two looks at a pull request of which nothing moves. */
 const slowestPoll = 300;
 
@@ -176,6 +190,8 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
     ownRoles: server.roles ?? null,
     roles: forEachRole((role) => roleFrom(loaded, role)),
     backend: api.backend,
+    assistantRefusal: (name, model) => modelRefusal(loaded.config.policy, name, model),
+    bounds: boundsFrom(loaded.config.policy),
     onInterrupted: agent.on_interrupted,
     onDependencyFailure: agent.on_dependency_failure,
     onQuota: agent.on_quota,

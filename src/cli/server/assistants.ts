@@ -12,6 +12,7 @@ import type { Assistant } from '../../actors/assistants/port.ts';
 import { proxySecrets } from '../../actors/model/proxy-choice.ts';
 import { mcpSecrets } from '../config/mcp-servers.ts';
 import { forgeToken } from '../config/places/forge-place.ts';
+import { modelRefusal } from '../config/policy.ts';
 import { forgeKeys, keyVariables, providerSecrets } from '../config/providers.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 
@@ -69,17 +70,18 @@ const at = (path: string | undefined) => (path === undefined ? {} : { path });
  */
 const candidatesOf = ({
   api,
+  policy,
   sandbox,
-}: Pick<Config, 'api' | 'sandbox'>): readonly LoginAssistant[] => {
+}: Pick<Config, 'api' | 'policy' | 'sandbox'>): readonly LoginAssistant[] => {
   if (api.mode === 'proxy') return [];
-  return sandbox.mode === 'required' && sandbox.assistants === 'off'
-    ? ['codex']
-    : ['codex', 'claude'];
+  const held: readonly LoginAssistant[] =
+    sandbox.mode === 'required' && sandbox.assistants === 'off' ? ['codex'] : ['codex', 'claude'];
+  return held.filter((name) => modelRefusal(policy, name, null) === null);
 };
 
 /** `never`: what no assistant gets a copy of. */
 export const assistantsFor = (
-  { api, sandbox }: Config,
+  { api, policy, sandbox }: Config,
   { credentials, environment, env }: ServerEnvironment,
   never: readonly string[] = [],
 ): Assistants => {
@@ -105,7 +107,7 @@ export const assistantsFor = (
     claude: createClaude({ ...at(api.claude_path), args: api.claude_args }),
     command: program === undefined ? null : withHome(createCommandAssistant([program, ...args])),
     acp: agent === undefined ? null : withHome(createAcp([agent, ...agentArgs])),
-    candidates: candidatesOf({ api, sandbox }),
+    candidates: candidatesOf({ api, policy, sandbox }),
     environment,
     secrets: { ...credentials, ...Object.fromEntries(more) },
     passedVariables,

@@ -153,7 +153,7 @@ export const modelNote = (
   }: { selectModel: (requested: string) => Model | null; assistants: Assistants },
 ): { readonly ok: boolean; readonly detail: string; readonly assistant?: string } => {
   const { api } = config;
-  const { missing, remedy } = askedPlace({ config }, api.provider_model);
+  const { missing, remedy, refusal } = askedPlace({ config }, api.provider_model);
   if (isAssistantName(api.backend)) {
     const problem = assistants.problem(api.backend);
     const detail = `${assistants.of(api.backend)?.label ?? api.backend}, by api.backend`;
@@ -177,6 +177,11 @@ export const modelNote = (
       ok: true,
       detail: `${other}, which is logged in (${missing} is not set)`,
       assistant: other,
+    };
+  if (refusal !== null)
+    return {
+      ok: false,
+      detail: `none: ${refusal}; name another: agent config set api.provider_model`,
     };
   const nobody = api.backend === 'auto' ? ' and no coding assistant is logged in' : '';
   return {

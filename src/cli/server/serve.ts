@@ -283,6 +283,7 @@ const printBanner = async (
         : [`tasks and journal are kept in ${choice.address.shown}`]),
       ...(current.loaded.choice === undefined ? [] : [current.loaded.choice]),
       ...notesOf(config),
+      ...current.loaded.policyWarnings,
       ...heldNotes(current.trusted),
       ...(runsFree ? [`${worker.assistant} runs outside this sandbox, by sandbox.assistants`] : []),
       ...networkNotes(system.settings(), config),

@@ -112,8 +112,9 @@ const roleModelChecks = (
     if (model === undefined || model === 'scripted' || !isOurs) return [];
     const { provider, key } = placeOfModel(chosen.config, model, env);
     if (provider.name === usual || (key !== null && provider.baseURL !== null)) return [];
-    const { missing, remedy } = askedPlace(chosen, model);
-    const detail = `${model}, by roles.${role}.model, but ${missing} is not set; ${remedy}`;
+    const { missing, remedy, refusal } = askedPlace(chosen, model);
+    const problem = refusal ?? `${missing} is not set; ${remedy}`;
+    const detail = `${model}, by roles.${role}.model, but ${problem}`;
     return [{ check: role, status: 'problem' as const, detail }];
   });
 };

@@ -20,6 +20,7 @@ import { type LoadedConfig, loadConfig } from '../config/config.ts';
 import { entryText, projectServers } from '../config/mcp-servers.ts';
 import { missingPaths } from '../config/missing-paths.ts';
 import { projectOrNone } from '../config/own-file.ts';
+import { policyTexts } from '../config/policy.ts';
 import { withChosenModel } from '../config/providers.ts';
 import { remoteCredentials } from '../config/remote-credentials.ts';
 import { sandboxFor } from '../config/sandbox.ts';
@@ -329,6 +330,10 @@ const oncePerProblem = (checks: readonly Check[]): readonly Check[] =>
 
 const checkConfig = (loaded: LoadedConfig): readonly Check[] => [
   { check: 'config', status: 'ok', detail: configFileText(loaded) },
+  ...policyTexts(loaded).map((detail) => ({ check: 'policy', status: 'note' as const, detail })),
+  ...loaded.policyWarnings.map((detail) => ({
+    ...{ check: 'policy', status: 'problem' as const, detail },
+  })),
   ...missingPaths(loaded).map((detail) => ({
     check: 'config',
     status: 'problem' as const,

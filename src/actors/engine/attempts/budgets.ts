@@ -19,7 +19,7 @@ import { dayOf } from '../../store/rows/write-changes.ts';
 import type { KeptTasks } from '../tasks/loaded-tasks.ts';
 import { patiently } from '../tasks/patient-reads.ts';
 import type { BackendSelector } from './select-assistant.ts';
-import type { Settings } from './settings.ts';
+import { lower, type Settings } from './settings.ts';
 
 /**
  * Every entry asks these before a paid model call begins. What was spent is read from the store each
@@ -55,8 +55,9 @@ export const isFree = (chosen: ReturnType<BackendSelector['now']>): boolean =>
 
 export const createBudgets = ({ store, settings, backends, flush, now }: BudgetPorts): Budgets => {
   const limitsOf = ({ run }: RunOptions): BudgetLimits => {
-    const { budgets } = settings();
-    return { ...budgets, runUsd: run === undefined ? null : (run.maxCostUsd ?? budgets.runUsd) };
+    const { budgets, bounds } = settings();
+    const runUsd = lower(run?.maxCostUsd ?? budgets.runUsd, bounds.runUsd);
+    return { ...budgets, runUsd: run === undefined ? null : runUsd };
   };
   /** `budget.run_usd` counts also before the run has its id. */
   const areSet = ({ run }: RunOptions): boolean =>

@@ -4,7 +4,12 @@ import type { Tracker } from '../../tracker/port.ts';
 import { landsAs } from '../merging/rework.ts';
 import type { TaskHost } from '../tasks/task-host.ts';
 import { type Budgets, isFree } from './budgets.ts';
-import { type BackendSelector, missingFor, type SelectedBackend } from './select-assistant.ts';
+import {
+  type BackendSelector,
+  missingFor,
+  policyProblem,
+  type SelectedBackend,
+} from './select-assistant.ts';
 import { limitsFor, type Settings } from './settings.ts';
 import type { RunChoices } from './system-ports.ts';
 
@@ -59,7 +64,7 @@ export const createRunLookUp =
       unmet: task?.unmet ?? [],
       holder: task === null ? null : holderOf(task, actor),
       ...missingFor(chosen, settings()),
-      projectProblem: await projectProblem(taskId),
+      projectProblem: (await projectProblem(taskId)) ?? policyProblem(chosen, settings()),
       usedBudget: await budgets.parking(run, role),
     };
   };

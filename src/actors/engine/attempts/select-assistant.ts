@@ -1,6 +1,6 @@
 import type { AssistantName, Backend } from '../../../machines/agent/agent-context.ts';
 import { ServiceError } from '../../../machines/errors.ts';
-import type { Finding, Role, RunOptions } from '../../../machines/task.ts';
+import type { Finding, ProjectProblem, Role, RunOptions } from '../../../machines/task.ts';
 import type { Assistants } from '../../assistants/assistants.ts';
 import type { Model } from '../../model/port.ts';
 import type { Price } from '../../model/price.ts';
@@ -94,6 +94,19 @@ export const missingFor = (
   return chosen.problem === null
     ? { missingCredential: null }
     : { ...missing, assistantProblem: chosen.problem };
+};
+
+/** Why a policy refuses who was chosen; null: it does not. The fake model is nobody's. */
+export const policyProblem = (
+  chosen: SelectedBackend,
+  { placeOf, assistantRefusal }: Pick<Settings, 'placeOf' | 'assistantRefusal'>,
+): ProjectProblem | null => {
+  const { backend, model, name } = chosen;
+  if (backend === 'builtin' && (name === 'scripted' || model?.disclaimer != null)) return null;
+  const problem =
+    backend === 'builtin' ? placeOf(name).refusal : assistantRefusal(backend, chosen.model);
+  const remedy = 'name another model, or ask who keeps the policy (agent doctor shows it)';
+  return problem === null ? null : { path: name, problem: `may not work here: ${problem}`, remedy };
 };
 
 export interface BackendSelector {

@@ -1,4 +1,9 @@
-import type { AgentLimits, Backend, OnQuota } from '../../../machines/agent/agent-context.ts';
+import type {
+  AgentLimits,
+  AssistantName,
+  Backend,
+  OnQuota,
+} from '../../../machines/agent/agent-context.ts';
 import type { BudgetLimits } from '../../../machines/agent/budget.ts';
 import type { QueueMember } from '../../../machines/merge-queue/merge-queue-context.ts';
 import type { SupervisorInput } from '../../../machines/supervisor/supervisor-context.ts';
@@ -8,7 +13,7 @@ import type { OnInterrupted } from '../../agent/tool-calls.ts';
 import type { McpServer } from '../../mcp/port.ts';
 import { contextWindowOf } from '../../model/context-windows.ts';
 import type { Price } from '../../model/price.ts';
-import { type NetworkAccess, publicHosts } from '../../network/access.ts';
+import { type NetworkAccess, narrowAccess, publicHosts } from '../../network/access.ts';
 import type { MergeMode } from '../../workspace/port.ts';
 import type { SetupSettings, SetupTrust } from './setup-worktree.ts';
 
@@ -68,6 +73,8 @@ export interface AskedPlace {
   readonly missing: string;
   /** The remedy for that. */
   readonly remedy: string;
+  /** Why a policy leaves it out; null: it may be asked. */
+  readonly refusal: string | null;
 }
 
 /** One of `tracker.sources`. */
@@ -96,6 +103,16 @@ export interface PublishSettings {
   readonly method: 'squash' | 'merge';
   /** The page of a task, with `{task_id}` in it; null: there is none that others can open. */
   readonly link: string | null;
+}
+
+/** Rules of a policy; null where it has none. */
+export interface Bounds {
+  readonly hosts: NetworkAccess;
+  readonly maxTurns: number | null;
+  readonly maxTokensTotal: number | null;
+  readonly maxCostUsd: number | null;
+  readonly timeoutMs: number | null;
+  readonly runUsd: number | null;
 }
 
 export interface Settings {
@@ -152,11 +169,18 @@ export interface Settings {
   readonly prices: Readonly<Record<string, Price>>;
   /** Where a model of our own loop answers. */
   readonly placeOf: (model: string) => AskedPlace;
+  /** Why a policy leaves out an assistant with a model, null for its own choice; null: it may work. */
+  readonly assistantRefusal: (name: AssistantName, model: string | null) => string | null;
+  /** What nothing may pass. */
+  readonly bounds: Bounds;
   /** The user's servers of the Model Context Protocol. */
   readonly mcpServers: readonly McpServer[];
 }
 
-type NetworkSettings = Pick<Settings, 'roles' | 'network' | 'allowTaskNetwork' | 'setup'>;
+type NetworkSettings = Pick<
+  Settings,
+  'roles' | 'network' | 'allowTaskNetwork' | 'setup' | 'bounds'
+>;
 
 const maxRepeats = 6;
 const maxNudges = 2;
@@ -209,6 +233,12 @@ const setupAccess = (network: NetworkAccess, trust: SetupTrust): NetworkAccess =
  * that. An assistant calls its provider, so `false` leaves it the public hosts.
  */
 export const networkAccess = (
+  settings: NetworkSettings,
+  attempt: Pick<AttemptInput, 'role' | 'options'>,
+  user: NetworkUser,
+): NetworkAccess => narrowAccess(chosenAccess(settings, attempt, user), settings.bounds.hosts);
+
+const chosenAccess = (
   { roles, network: all, allowTaskNetwork, setup }: NetworkSettings,
   { role: name, options: run }: Pick<AttemptInput, 'role' | 'options'>,
   user: NetworkUser,
@@ -227,8 +257,14 @@ export const networkAccess = (
   }
 };
 
-export const wallLimitMs = ({ roles }: Settings, run: RunOptions, role: Role): number =>
-  run.timeoutMs ?? roles[role].timeoutMs;
+/** Null: no limit. */
+export const lower = (one: number | null, other: number | null): number | null =>
+  one === null || other === null ? (one ?? other) : Math.min(one, other);
+
+export const wallLimitMs = ({ roles, bounds }: Settings, run: RunOptions, role: Role): number => {
+  const chosen = run.timeoutMs ?? roles[role].timeoutMs;
+  return lower(chosen, bounds.timeoutMs) ?? chosen;
+};
 
 export const mcpServersFor = ({ mcpServers, roles }: Settings, role: Role): readonly McpServer[] =>
   mcpServers.filter(({ name }) => roles[role].mcp.includes(name));
@@ -241,10 +277,13 @@ export const limitsFor = (
   now: number,
 ): AgentLimits => {
   const own = settings.roles[role];
+  const { bounds } = settings;
+  const maxTurns = run.maxTurns ?? own.maxTurns ?? settings.maxTurns;
+  const maxTokens = run.maxTokensTotal ?? own.maxTokensTotal ?? settings.maxTokensTotal;
   return {
-    maxTurns: run.maxTurns ?? own.maxTurns ?? settings.maxTurns,
-    maxTokensTotal: run.maxTokensTotal ?? own.maxTokensTotal ?? settings.maxTokensTotal,
-    maxCostUsd: run.maxCostUsd ?? own.maxCostUsd ?? settings.maxCostUsd,
+    maxTurns: lower(maxTurns, bounds.maxTurns) ?? maxTurns,
+    maxTokensTotal: lower(maxTokens, bounds.maxTokensTotal),
+    maxCostUsd: lower(run.maxCostUsd ?? own.maxCostUsd ?? settings.maxCostUsd, bounds.maxCostUsd),
     wallMs: wallLimitMs(settings, run, role),
     deadlineAt: now + wallLimitMs(settings, run, role),
     answerMs: settings.answerMs,

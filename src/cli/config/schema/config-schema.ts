@@ -21,6 +21,7 @@ import {
 import { forgeSection, trackerSources } from './forge-schema.ts';
 import { mcpServers } from './mcp-schema.ts';
 import { notifySection } from './notify-schema.ts';
+import { policySection } from './policy-schema.ts';
 import { providers, providerUrl } from './provider-schema.ts';
 
 /** Each section is checked alone; `configSchema` checks how they fit together. */
@@ -290,6 +291,7 @@ export const configSections = z.strictObject({
         ),
     })
     .prefault({}),
+  policy: policySection.prefault({}),
   roles: z.partialRecord(z.enum(roles), roleSection).default({}).describe('settings of one role'),
   tracker: z
     .strictObject({

@@ -105,10 +105,9 @@ export const extraArguments = z.array(z.string().max(4_000)).max(50).default([])
 
 const hostProblem =
   'must be a host (registry.npmjs.org), the hosts below one (*.example.com), an address or a network (10.0.0.0/8), without scheme, port and path';
-export const networkAccess = z.union(
-  [z.boolean(), z.array(z.string().max(260).refine(isHostEntry, hostProblem)).max(200)],
-  {
-    error: (issue) =>
-      Array.isArray(issue.input) ? hostProblem : 'must be false, true, or a list of hosts',
-  },
-);
+export const hostList = z.array(z.string().max(260).refine(isHostEntry, hostProblem)).max(200);
+
+export const networkAccess = z.union([z.boolean(), hostList], {
+  error: (issue) =>
+    Array.isArray(issue.input) ? hostProblem : 'must be false, true, or a list of hosts',
+});
