@@ -12,7 +12,7 @@ import { protectionOf } from '../../src/actors/files/protected-paths.ts';
 import type { StepEvidence } from '../../src/actors/gates/evidence.ts';
 import { judgeInThread } from '../../src/actors/gates/judge.ts';
 import { parseLine } from '../../src/actors/ledger/issue-line.ts';
-import { cleanTools, resultText } from '../../src/actors/mcp/connection.ts';
+import { cleanTools, resultText } from '../../src/actors/mcp/tool-list.ts';
 import {
   createChatAssembly,
   createOpenAiChatModel,

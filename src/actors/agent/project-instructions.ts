@@ -1,6 +1,6 @@
 import { lstat, opendir } from 'node:fs/promises';
 import { join, posix, relative, resolve } from 'node:path';
-import { visibleText } from '../mcp/connection.ts';
+import { visibleText } from '../mcp/tool-list.ts';
 import { keepHead, keepWholeLines } from '../process/head-tail-buffer.ts';
 import { createSerialQueue } from '../process/serial-queue.ts';
 import { fencedBlock } from '../results/results.ts';

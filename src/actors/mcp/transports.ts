@@ -12,9 +12,10 @@ import { programPaths } from '../sandbox/bubblewrap-mounts.ts';
 import { createNoSandbox } from '../sandbox/no-sandbox.ts';
 import type { Network, OwnGit, Sandbox } from '../sandbox/port.ts';
 import { runSandboxed, type SandboxedCommand } from '../sandbox/run-sandboxed.ts';
-import { type OpenPlace, visibleText } from './connection.ts';
+import type { OpenPlace } from './connection.ts';
 import { maxMessageLength, type PeerInput, peerError, type Transport } from './peer.ts';
 import { type HttpPlace, McpError, type McpServer, type StdioLaunch } from './port.ts';
+import { visibleText } from './tool-list.ts';
 import { withVariables } from './variables.ts';
 
 /** Where a stream that was cut goes on. */
