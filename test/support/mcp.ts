@@ -1,6 +1,9 @@
+import { fork } from 'node:child_process';
 import { join } from 'node:path';
+import { expect, onTestFinished, vi } from 'vitest';
 import type { McpServer, StdioLaunch } from '../../src/actors/mcp/port.ts';
 import type { Running } from './running.ts';
+import { temporaryFolder } from './temporary.ts';
 
 const repository = join(import.meta.dirname, '..', '..');
 const notesProgram = join(import.meta.dirname, 'mcp', 'notes-server.mjs');
@@ -30,6 +33,19 @@ export const stdioServer = (
 });
 
 export const notes = (variant = 'plain'): readonly string[] => [notesProgram, 'stdio', variant];
+
+/** A program that serves over HTTP; `told` gets what it sends us, its port first. */
+export const startMcpServer = async (program: string, args: readonly string[]) => {
+  const child = fork(program, args, {
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    cwd: temporaryFolder(),
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const told: { readonly port?: number; readonly closed?: string }[] = [];
+  child.on('message', (message: object) => void told.push(message));
+  await vi.waitFor(() => expect(told).not.toEqual([]), 10_000);
+  return { url: `http://127.0.0.1:${told[0]?.port}/mcp`, told };
+};
 
 /** Frames of a task: their types and data, oldest first. */
 export const framesOf = async ({ store }: Running, taskId: string) =>

@@ -13,6 +13,8 @@ import type { OpenWorkspace } from '../workspace/port.ts';
 /** The tools of the user's MCP servers in one attempt. */
 export interface AttemptMcp {
   tools(): readonly Tool[];
+  /** Takes over what the servers changed. Never rejects. */
+  refresh(signal: AbortSignal): Promise<void>;
   /** Sentences that the model reads before its next turn. */
   readonly notes: readonly string[];
   changeOf(tool: string): ToolChange | null;
@@ -23,6 +25,7 @@ export interface AttemptMcp {
 
 const noMcp: AttemptMcp = {
   tools: () => [],
+  refresh: async () => {},
   notes: [],
   changeOf: () => null,
   allow: () => {},
@@ -143,6 +146,7 @@ export const createAttemptMcp =
     let allowed: Readonly<Record<string, string>> = {};
     return {
       tools: () => servers.tools().map((tool) => toolFor(tool, servers, () => allowed) as Tool),
+      refresh: servers.refresh,
       notes: servers.missing.map(noteOn),
       changeOf: servers.changeOf,
       allow: (changes) => {

@@ -222,6 +222,8 @@ export const createModelCall = (ports: ModelCallPorts) => {
     call: CallRequest,
     signal: AbortSignal,
   ): Promise<CallOutcome> => {
+    // Only before a turn: what is said meanwhile keeps the request that a provider has cached.
+    if (call.purpose === undefined) await session.mcp.refresh(signal);
     const blind = { ...call, messages: withoutImages(call.messages) };
     const { steps } = session;
     if (steps.imagesRefused()) return callOnce(session, attempt, blind, signal);

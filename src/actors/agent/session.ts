@@ -169,14 +169,15 @@ const instructionsSaid = ({ steps, turns }: SessionInput) =>
 
 export const createSession = (input: SessionInput): Session => {
   const { task, profile, workspace, steps, mcp, keepWork } = input;
-  const more = mcp.tools().map(({ name }) => name);
-  const system = systemPrompt(profile, [...profile.tools, ...more]);
   let notes = input.notes;
   return {
     task,
     profile,
     workspace,
-    system,
+    // It names the tools, and these may change between turns.
+    get system() {
+      return systemPrompt(profile, [...profile.tools, ...mcp.tools().map(({ name }) => name)]);
+    },
     steps,
     mcp,
     keepWork,

@@ -1,5 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { isJsonObject, type JsonObject } from '../../machines/json.ts';
 import { messageOf } from '../../machines/message-of.ts';
+import { dayMs } from '../../machines/milliseconds.ts';
 import { createPeer, type Peer, type PeerInput, type Transport } from './peer.ts';
 import { type McpCallResult, McpError } from './port.ts';
 import {
@@ -19,8 +21,19 @@ export const protocolVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024
 const maxPages = 20;
 const pingMs = 3_000;
 
-/** A conversation with a server that said hello and listed its tools. */
+const listChanged = 'notifications/tools/list_changed';
+/** Within this time a subscription counts as lost at once. */
+const shortSubscriptionMs = 60_000;
+const shortSubscriptionsAtMost = 5;
+const resubscribeMs = 1_000;
+const longestSubscriptionMs = 7 * dayMs;
+
+/** A conversation with a server that said hello and listed its tools: the list as last read. */
 export interface McpConnection extends CleanList {
+  /** True when the list may have changed since it was read. */
+  isStale(): boolean;
+  /** Reads the list again; tools that stay keep their order. @throws McpError; the old list stays */
+  reload(ms: number, signal: AbortSignal): Promise<void>;
   /** A failure of the tool is a result. @throws McpError when there is no result */
   call(tool: string, args: object, ms: number, signal: AbortSignal): Promise<McpCallResult>;
   over(): string | null;
@@ -31,6 +44,8 @@ export interface McpConnection extends CleanList {
 interface Session {
   readonly isStateless: boolean;
   readonly hasTools: boolean;
+  /** Whether the server tells when its list changes. */
+  readonly tellsChanges: boolean;
   request(
     method: string,
     params: JsonObject,
@@ -47,9 +62,14 @@ interface Limits {
 
 const leftMs = ({ until }: Limits): number => Math.max(1, Math.round(until - performance.now()));
 
-const capabilitiesOf = (hello: unknown): JsonObject => {
+/** What a server says of its tools when it is greeted. */
+const toolSupport = (hello: unknown): Pick<Session, 'hasTools' | 'tellsChanges'> => {
   const { capabilities } = isJsonObject(hello) ? hello : {};
-  return isJsonObject(capabilities) ? capabilities : {};
+  const { tools } = isJsonObject(capabilities) ? capabilities : {};
+  return {
+    hasTools: tools !== undefined,
+    tellsChanges: isJsonObject(tools) && tools['listChanged'] === true,
+  };
 };
 
 const initialize = async (peer: Peer, version: string, limits: Limits): Promise<Session> => {
@@ -70,7 +90,7 @@ const initialize = async (peer: Peer, version: string, limits: Limits): Promise<
   peer.listen();
   return {
     isStateless: false,
-    hasTools: capabilitiesOf(hello)['tools'] !== undefined,
+    ...toolSupport(hello),
     request: (method, params, limits) =>
       peer.request(method, params, leftMs(limits), limits.signal),
   };
@@ -96,7 +116,7 @@ const discover = async (
   const { supportedVersions } = isJsonObject(hello) ? hello : {};
   if (!Array.isArray(supportedVersions) || !supportedVersions.includes(statelessVersion))
     return null;
-  return { isStateless: true, hasTools: capabilitiesOf(hello)['tools'] !== undefined, request };
+  return { isStateless: true, ...toolSupport(hello), request };
 };
 
 /** Asks for the newest version that a server speaks, in the order that its transport wants. */
@@ -203,12 +223,16 @@ const callInRounds = async (
 
 /** A server that did not answer in time, and answers no ping either, is given up. */
 const callServerTool =
-  (peer: Peer, session: Session, parameters: OfferedTools['parameters']): McpConnection['call'] =>
+  (
+    peer: Peer,
+    session: Session,
+    parametersOf: (tool: string) => readonly HeaderParameter[] | undefined,
+  ): McpConnection['call'] =>
   async (name, args, ms, signal) => {
     const limits = { until: performance.now() + ms, signal };
     const params = { name, arguments: args };
     if (session.isStateless)
-      return resultText(await callInRounds(session, params, peer, limits, parameters.get(name)));
+      return resultText(await callInRounds(session, params, peer, limits, parametersOf(name)));
     const result = await peer
       .request('tools/call', params, ms, signal)
       .catch(async (error: unknown) => {
@@ -219,27 +243,89 @@ const callServerTool =
     return resultText(result);
   };
 
+/**
+ * Keeps a subscription to changes of the list (2026-07-28; older servers tell them unasked). What
+ * changed while there was none is unknown, so its loss counts as a change.
+ */
+const followChanges = async (
+  { request }: Session,
+  onChange: () => void,
+  signal: AbortSignal,
+): Promise<void> => {
+  const params = { notifications: { toolsListChanged: true } };
+  for (let short = 0; short < shortSubscriptionsAtMost; short += 1) {
+    const began = performance.now();
+    const limits = { until: began + longestSubscriptionMs, signal };
+    const lost = await request('subscriptions/listen', params, limits).catch(
+      (error: unknown) => error,
+    );
+    const isRefused = lost instanceof McpError && lost.facts.code !== undefined;
+    if (signal.aborted || isRefused) return;
+    onChange();
+    if (performance.now() - began > shortSubscriptionMs) short = 0;
+    await delay(resubscribeMs * 2 ** short, undefined, { signal, ref: false });
+  }
+};
+
+/** Those that were there before keep their order, so that a provider's cache of them holds. */
+const inOrderOf = (before: OfferedTools, now: OfferedTools): OfferedTools => {
+  const places = new Map(before.tools.map(({ name }, at) => [name, at]));
+  const placeOf = (name: string): number => places.get(name) ?? places.size;
+  return { ...now, tools: now.tools.toSorted((a, b) => placeOf(a.name) - placeOf(b.name)) };
+};
+
+const noTools: OfferedTools = { tools: [], left: [], parameters: new Map() };
+
 /** @throws McpError; then nothing of the server runs any more */
 export const connectMcp = async (options: McpConnectOptions): Promise<McpConnection> => {
   const { server, version, startMs, signal, place } = options;
-  const peer = createPeer(place.open, place.roots);
+  let isStale = false;
+  const onNotification = (method: string): void => {
+    isStale ||= method === listChanged;
+  };
+  const peer = createPeer(place.open, { roots: place.roots, onNotification });
+  const ends = new AbortController();
+  const close = async (): Promise<void> => {
+    const closed = peer.close();
+    ends.abort();
+    await closed;
+  };
   try {
     const limits = { until: performance.now() + startMs, signal };
     const session = await openSession(peer, version, place.roots, limits);
-    const listed = session.hasTools ? await readToolList(session, limits) : [];
-    const { tools, left, parameters } =
-      session.isStateless && peer.first === 'server/discover'
+    let offered = noTools;
+    const load = async (limits: Limits): Promise<void> => {
+      isStale = false;
+      const listed = session.hasTools ? await readToolList(session, limits) : [];
+      const hasHeaders = session.isStateless && peer.first === 'server/discover';
+      const now = hasHeaders
         ? offeredTools(server, listed)
-        : { ...cleanTools(server, listed), parameters: new Map() };
+        : { ...noTools, ...cleanTools(server, listed) };
+      offered = inOrderOf(offered, now);
+    };
+    // Before the list is read, so that no change is missed.
+    if (session.isStateless && session.tellsChanges)
+      followChanges(session, () => onNotification(listChanged), ends.signal).catch(() => {});
+    await load(limits);
     return {
-      tools,
-      left,
-      call: callServerTool(peer, session, parameters),
+      get tools() {
+        return offered.tools;
+      },
+      get left() {
+        return offered.left;
+      },
+      isStale: () => isStale,
+      reload: (ms, signal) =>
+        load({ until: performance.now() + ms, signal }).catch((error: unknown) => {
+          isStale = true;
+          throw error;
+        }),
+      call: callServerTool(peer, session, (tool) => offered.parameters.get(tool)),
       over: peer.over,
-      close: peer.close,
+      close,
     };
   } catch (error) {
-    await peer.close();
+    await close();
     if (place.hint === null || signal.aborted) throw error;
     throw new McpError(`${messageOf(error)}; ${place.hint}`);
   }

@@ -142,10 +142,15 @@ export const peerError = (error: unknown, status?: number): McpError => {
   return new McpError(text, { code: typeof code === 'number' ? code : undefined, data, status });
 };
 
-/** `roots`: absolute paths of the folders that the server is about. */
+export interface PeerOptions {
+  /** Absolute paths of the folders that the server is about. */
+  readonly roots?: readonly string[];
+  readonly onNotification?: (method: string) => void;
+}
+
 export const createPeer = (
   open: (input: PeerInput) => Transport,
-  roots: readonly string[] = [],
+  { roots = [], onNotification = () => {} }: PeerOptions = {},
 ): Peer => {
   const calls = createWaitingCalls();
   const isFlood = createFloodMeter();
@@ -189,6 +194,7 @@ export const createPeer = (
         closed('it sends more messages than anybody asked for');
         void transport.close();
       } else if (id !== undefined && method !== undefined) answerServer(id, method);
+      else if (typeof method === 'string') onNotification(method);
       return;
     }
     // Nothing of its stream is waited for any more: a further cut of it is not repaired.

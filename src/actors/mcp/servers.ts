@@ -7,6 +7,7 @@ import {
   McpError,
   type McpServer,
   type McpTool,
+  mcpPrefix,
   type ToolChange,
 } from './port.ts';
 import { changeOfTool } from './tool-changes.ts';
@@ -14,6 +15,9 @@ import { changeOfTool } from './tool-changes.ts';
 /** A server that ends again and again is not started once more. */
 const maxStarts = 4;
 const shownLeft = 3;
+/** Time limit of reading a list again (ms), and how often in a row that may fail. */
+const reloadMs = 5_000;
+const failedReloadsAtMost = 3;
 
 export interface ServersOptions {
   readonly servers: readonly McpServer[];
@@ -27,9 +31,11 @@ export interface ServersOptions {
   readonly warn: (message: string) => void;
 }
 
-/** The servers of one attempt. The names of their tools stay the same until it ends. */
+/** The servers of one attempt. */
 export interface McpServers {
   tools(): readonly McpTool[];
+  /** Reads the lists again that changed. Never rejects, and takes at most 5 s. */
+  refresh(signal: AbortSignal): Promise<void>;
   /** Servers without tools, and why; for the model. */
   readonly missing: readonly string[];
   /** Null for a tool that may be called without asking. */
@@ -50,7 +56,13 @@ const createServer = (server: McpServer, options: ServersOptions) => {
   const { name, startMs, callMs } = server;
   let connection: McpConnection | null = null;
   let starts = 0;
+  let failedReloads = 0;
   const fault = (why: string): McpError => new McpError(`the MCP server ${name}: ${why}`);
+  const warnOfLeft = (left: McpConnection['left']): void => {
+    if (left.length === 0) return;
+    const shown = left.slice(0, shownLeft).join('; ');
+    warn(`the MCP server ${name}: ${plural(left.length, 'tool')} left out: ${shown}`);
+  };
 
   const start = async (signal: AbortSignal): Promise<McpConnection> => {
     if (connection !== null && connection.over() === null) return connection;
@@ -66,13 +78,22 @@ const createServer = (server: McpServer, options: ServersOptions) => {
     } catch (error) {
       throw fault(messageOf(error));
     }
-    const { left, tools } = connection;
-    if (left.length > 0)
-      warn(
-        `the MCP server ${name}: ${plural(left.length, 'tool')} left out: ${left.slice(0, shownLeft).join('; ')}`,
-      );
-    if (pins.of(name) === null) await pins.keep(name, tools);
+    warnOfLeft(connection.left);
+    if (pins.of(name) === null) await pins.keep(name, connection.tools);
     return connection;
+  };
+  const refresh = async (signal: AbortSignal): Promise<void> => {
+    if (connection === null || connection.over() !== null || !connection.isStale()) return;
+    if (failedReloads >= failedReloadsAtMost) return;
+    try {
+      await connection.reload(Math.min(startMs, reloadMs), signal);
+      failedReloads = 0;
+      warnOfLeft(connection.left);
+    } catch (error) {
+      failedReloads += 1;
+      if (!signal.aborted)
+        warn(`the MCP server ${name}: its new list could not be read: ${messageOf(error)}`);
+    }
   };
 
   const pinnedOf = (tool: string): McpTool | undefined =>
@@ -84,14 +105,17 @@ const createServer = (server: McpServer, options: ServersOptions) => {
     return current === undefined ? null : changeOfTool(pinnedOf(tool), current);
   };
 
+  /** Those of the user's list where it has them: a person must see what is new in them. */
+  const tools = (): readonly McpTool[] =>
+    (connection?.tools ?? pins.of(name) ?? [])
+      .map((current) => pinnedOf(current.name) ?? current)
+      .filter(({ tool }) => server.tools?.includes(tool) ?? true);
+
   return {
     name,
     start,
-    /** Those of the user's list where it has them: a person must see what is new in them. */
-    tools: (): readonly McpTool[] =>
-      (connection?.tools ?? pins.of(name) ?? [])
-        .map((current) => pinnedOf(current.name) ?? current)
-        .filter(({ tool }) => server.tools?.includes(tool) ?? true),
+    refresh,
+    tools,
     changeOf,
     call: async (
       tool: string,
@@ -100,7 +124,8 @@ const createServer = (server: McpServer, options: ServersOptions) => {
     ): Promise<McpCallResult> => {
       const { call } = await start(signal);
       const current = currentOf(tool);
-      if (current === undefined) throw fault(`it no longer has ${tool}`);
+      if (current === undefined || !tools().some((each) => each.name === tool))
+        throw fault(`it no longer has ${tool}`);
       const change = changeOf(tool);
       if (change !== null && change.fingerprint !== allowed)
         throw fault(`${tool} has changed; call it again, and a person is asked first`);
@@ -137,10 +162,12 @@ export const openServers = async (options: ServersOptions): Promise<McpServers> 
   );
   const close = async (): Promise<void> =>
     void (await Promise.all(all.map((server) => server.close())));
-  const owners = new Map(all.flatMap((server) => server.tools().map(({ name }) => [name, server])));
-  const ownerOf = (name: string) => owners.get(name);
+  const ownerOf = (tool: string) =>
+    all.find(({ name }) => tool.startsWith(`${mcpPrefix}${name}__`));
   return {
-    tools: () => all.flatMap((server) => server.tools().filter(({ name }) => owners.has(name))),
+    tools: () => all.flatMap((server) => server.tools()),
+    refresh: async (signal) =>
+      void (await Promise.all(all.map((server) => server.refresh(signal)))),
     missing,
     changeOf: (name) => ownerOf(name)?.changeOf(name) ?? null,
     call: async (name, args, given) => {

@@ -1,28 +1,16 @@
-import { fork } from 'node:child_process';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { connectMcp } from '../../../src/actors/mcp/connection.ts';
 import type { McpServer } from '../../../src/actors/mcp/port.ts';
 import { openHttp } from '../../../src/actors/mcp/transports.ts';
-import { resultsOf } from '../../support/mcp.ts';
+import { resultsOf, startMcpServer } from '../../support/mcp.ts';
 import { finish, startSystem, untilStatus } from '../../support/running.ts';
-import { temporaryFolder } from '../../support/temporary.ts';
 
 const program = join(import.meta.dirname, '..', '..', 'support', 'mcp', 'notes-server.mjs');
 
 /** The official SDK's server; `told` gets what it says of its sessions. */
-const startNotes = async (variant: string) => {
-  const child = fork(program, ['http', variant], {
-    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-    cwd: temporaryFolder(),
-  });
-  onTestFinished(() => void child.kill('SIGKILL'));
-  const told: { readonly port?: number; readonly closed?: string }[] = [];
-  child.on('message', (message: object) => void told.push(message));
-  await vi.waitFor(() => expect(told).not.toEqual([]));
-  return { url: `http://127.0.0.1:${told[0]?.port}/mcp`, told };
-};
+const startNotes = (variant: string) => startMcpServer(program, ['http', variant]);
 
 type Answer = (request: IncomingMessage, response: ServerResponse, body: string) => void;
 

@@ -65,8 +65,14 @@ const greet = (id) =>
     },
   });
 
+let listsAsked = 0;
 const list = (id, cursor) => {
-  if (habit === 'no-list') send({ id, result: { tools: 'none' } });
+  listsAsked += 1;
+  if (habit === 'restless' || habit === 'mute') {
+    if (habit === 'mute' && listsAsked > 1) return;
+    send({ method: 'notifications/tools/list_changed' });
+    send({ id, result: { tools: [tool(`ok${listsAsked}`)] } });
+  } else if (habit === 'no-list') send({ id, result: { tools: 'none' } });
   else if (habit === 'endless') {
     const at = Number(cursor ?? 0);
     const tools = Array.from({ length: 50 }, (_, each) => tool(`t${at}-${each}`));
