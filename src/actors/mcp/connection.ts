@@ -21,7 +21,6 @@ export const protocolVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024
 const maxPages = 20;
 const pingMs = 3_000;
 
-const listChanged = 'notifications/tools/list_changed';
 /** Within this time a subscription counts as lost at once. */
 const shortSubscriptionMs = 60_000;
 const shortSubscriptionsAtMost = 5;
@@ -119,29 +118,45 @@ const discover = async (
   return { isStateless: true, ...toolSupport(hello), request };
 };
 
-/** Asks for the newest version that a server speaks, in the order that its transport wants. */
+/** How long a program may take for `server/discover` (ms): some older ones never answer it. */
+const discoverMs = 5_000;
+
+/** A program that started slowly may have read `server/discover` after we gave it up. */
+const initializeProgram = async (
+  asOld: () => Promise<Session>,
+  asNew: () => Promise<Session | null>,
+) =>
+  asOld().catch(async (error: unknown) => {
+    // Which error a server of 2026-07-28 gives to `initialize` is its own choice.
+    const isAnswer = error instanceof McpError && error.facts.code !== undefined;
+    const session = isAnswer ? await asNew().catch(() => null) : null;
+    if (session === null) throw error;
+    return session;
+  });
+
+/** Asks for the newest version first; an older server refuses that, or says nothing. */
 const openSession = async (
   peer: Peer,
   version: string,
   roots: readonly string[],
   limits: Limits,
 ): Promise<Session> => {
-  const asNew = () => discover(peer, version, roots, limits);
+  const asNew = (within = limits) => discover(peer, version, roots, within);
   const asOld = () => initialize(peer, version, limits);
-  if (peer.first === 'initialize')
-    return asOld().catch(async (error: unknown) => {
-      // Which error a server of 2026-07-28 gives to `initialize` is its own choice.
-      const isAnswer = error instanceof McpError && error.facts.code !== undefined;
-      const session = isAnswer ? await asNew().catch(() => null) : null;
-      if (session === null) throw error;
-      return session;
+  if (!peer.isProgram) {
+    const session = await asNew().catch((error: unknown) => {
+      const next = afterDiscover(error);
+      if (next === 'fails') throw error;
+      return next === 'again' ? asNew() : null;
     });
-  const session = await asNew().catch((error: unknown) => {
-    const next = afterDiscover(error);
-    if (next === 'fails') throw error;
-    return next === 'again' ? asNew() : null;
+    return session ?? asOld();
+  }
+  const until = performance.now() + Math.min(discoverMs, leftMs(limits) / 2);
+  const session = await asNew({ ...limits, until }).catch((error: unknown) => {
+    if (peer.over() !== null || limits.signal.aborted) throw error;
+    return afterDiscover(error) === 'again' ? asNew() : null;
   });
-  return session ?? asOld();
+  return session ?? initializeProgram(asOld, asNew);
 };
 
 const readToolList = async ({ request }: Session, limits: Limits): Promise<unknown[]> => {
@@ -221,6 +236,18 @@ const callInRounds = async (
   throw new McpError(`it asks for more input after ${maxRounds} answers`);
 };
 
+/** There is no `ping` since 2026-07-28, and over HTTP nothing that could be stuck. */
+const pingOrClose = async (
+  peer: Peer,
+  { isStateless, request }: Session,
+  signal: AbortSignal,
+): Promise<void> => {
+  if (isStateless && !peer.isProgram) return;
+  const limits = { until: performance.now() + pingMs, signal };
+  const method = isStateless ? 'server/discover' : 'ping';
+  await request(method, {}, limits).catch(() => peer.close());
+};
+
 /** A server that did not answer in time, and answers no ping either, is given up. */
 const callServerTool =
   (
@@ -231,15 +258,15 @@ const callServerTool =
   async (name, args, ms, signal) => {
     const limits = { until: performance.now() + ms, signal };
     const params = { name, arguments: args };
-    if (session.isStateless)
-      return resultText(await callInRounds(session, params, peer, limits, parametersOf(name)));
-    const result = await peer
-      .request('tools/call', params, ms, signal)
-      .catch(async (error: unknown) => {
-        if (!signal.aborted && peer.over() === null)
-          await peer.request('ping', {}, pingMs, signal).catch(() => peer.close());
-        throw error;
-      });
+    const call = session.isStateless
+      ? callInRounds(session, params, peer, limits, parametersOf(name))
+      : peer.request('tools/call', params, ms, signal);
+    const result = await call.catch(async (error: unknown) => {
+      const isUnanswered = error instanceof McpError && error.facts.code === undefined;
+      if (isUnanswered && !signal.aborted && peer.over() === null)
+        await pingOrClose(peer, session, signal);
+      throw error;
+    });
     return resultText(result);
   };
 
@@ -249,7 +276,7 @@ const callServerTool =
  */
 const followChanges = async (
   { request }: Session,
-  onChange: () => void,
+  changes: Changes,
   signal: AbortSignal,
 ): Promise<void> => {
   const params = { notifications: { toolsListChanged: true } };
@@ -261,7 +288,7 @@ const followChanges = async (
     );
     const isRefused = lost instanceof McpError && lost.facts.code !== undefined;
     if (signal.aborted || isRefused) return;
-    onChange();
+    changes.isStale = true;
     if (performance.now() - began > shortSubscriptionMs) short = 0;
     await delay(resubscribeMs * 2 ** short, undefined, { signal, ref: false });
   }
@@ -277,56 +304,109 @@ const inOrderOf = (before: OfferedTools, now: OfferedTools): OfferedTools => {
 const noTools: OfferedTools = { tools: [], left: [], parameters: new Map() };
 
 /** @throws McpError; then nothing of the server runs any more */
-export const connectMcp = async (options: McpConnectOptions): Promise<McpConnection> => {
-  const { server, version, startMs, signal, place } = options;
-  let isStale = false;
-  const onNotification = (method: string): void => {
-    isStale ||= method === listChanged;
-  };
-  const peer = createPeer(place.open, { roots: place.roots, onNotification });
+const openConversation = async (
+  create: () => Peer,
+  version: string,
+  roots: readonly string[],
+  limits: Limits,
+): Promise<{ readonly peer: Peer; readonly session: Session }> => {
+  const first = create();
+  try {
+    return { peer: first, session: await openSession(first, version, roots, limits) };
+  } catch (error) {
+    const hasEnded = first.isProgram && first.over() !== null;
+    await first.close();
+    if (!hasEnded || limits.signal.aborted) throw error;
+  }
+  // Some older programs end at anything but `initialize`.
+  const peer = create();
+  try {
+    return { peer, session: await initialize(peer, version, limits) };
+  } catch (error) {
+    await peer.close();
+    throw error;
+  }
+};
+
+/** @throws McpError; then nothing of the server runs any more */
+interface Conversation {
+  readonly peer: Peer;
+  readonly session: Session;
+  readonly changes: Changes;
+}
+
+/** Whether the list may have changed since it was read. */
+interface Changes {
+  isStale: boolean;
+}
+
+const createConnection = async (
+  server: string,
+  { peer, session, changes }: Conversation,
+  limits: Limits,
+): Promise<McpConnection> => {
   const ends = new AbortController();
   const close = async (): Promise<void> => {
     const closed = peer.close();
     ends.abort();
     await closed;
   };
-  try {
-    const limits = { until: performance.now() + startMs, signal };
-    const session = await openSession(peer, version, place.roots, limits);
-    let offered = noTools;
-    const load = async (limits: Limits): Promise<void> => {
-      isStale = false;
+  let offered = noTools;
+  const load = async (limits: Limits): Promise<void> => {
+    changes.isStale = false;
+    try {
       const listed = session.hasTools ? await readToolList(session, limits) : [];
-      const hasHeaders = session.isStateless && peer.first === 'server/discover';
+      const hasHeaders = session.isStateless && !peer.isProgram;
       const now = hasHeaders
         ? offeredTools(server, listed)
         : { ...noTools, ...cleanTools(server, listed) };
       offered = inOrderOf(offered, now);
-    };
-    // Before the list is read, so that no change is missed.
-    if (session.isStateless && session.tellsChanges)
-      followChanges(session, () => onNotification(listChanged), ends.signal).catch(() => {});
+    } catch (error) {
+      changes.isStale = true;
+      throw error;
+    }
+  };
+  // Before the list is read, so that no change is missed.
+  if (session.isStateless && session.tellsChanges)
+    followChanges(session, changes, ends.signal).catch(() => {});
+  try {
     await load(limits);
-    return {
-      get tools() {
-        return offered.tools;
-      },
-      get left() {
-        return offered.left;
-      },
-      isStale: () => isStale,
-      reload: (ms, signal) =>
-        load({ until: performance.now() + ms, signal }).catch((error: unknown) => {
-          isStale = true;
-          throw error;
-        }),
-      call: callServerTool(peer, session, (tool) => offered.parameters.get(tool)),
-      over: peer.over,
-      close,
-    };
   } catch (error) {
     await close();
-    if (place.hint === null || signal.aborted) throw error;
-    throw new McpError(`${messageOf(error)}; ${place.hint}`);
+    throw error;
+  }
+  return {
+    get tools() {
+      return offered.tools;
+    },
+    get left() {
+      return offered.left;
+    },
+    isStale: () => changes.isStale,
+    reload: (ms, signal) => load({ until: performance.now() + ms, signal }),
+    call: callServerTool(peer, session, (tool) => offered.parameters.get(tool)),
+    over: peer.over,
+    close,
+  };
+};
+
+/** @throws McpError; then nothing of the server runs any more */
+export const connectMcp = async (options: McpConnectOptions): Promise<McpConnection> => {
+  const { server, version, startMs, signal, place } = options;
+  const { open, roots, hint } = place;
+  const changes = { isStale: false };
+  const onNotification = (method: string): void => {
+    changes.isStale ||= method === 'notifications/tools/list_changed';
+  };
+  const create = (): Peer => createPeer(open, { roots, onNotification });
+  const limits = { until: performance.now() + startMs, signal };
+  try {
+    const opened = await openConversation(create, version, roots, limits);
+    return await createConnection(server, { ...opened, changes }, limits);
+  } catch (error) {
+    const isLate = performance.now() >= limits.until;
+    if ((hint === null && !isLate) || signal.aborted) throw error;
+    const why = isLate ? `no answer within ${startMs / 1_000} s` : messageOf(error);
+    throw new McpError(hint === null ? why : `${why}; ${hint}`);
   }
 };

@@ -87,8 +87,7 @@ export interface PeerInput {
 }
 
 export interface Transport {
-  /** What a conversation begins with: `initialize` ends some older programs if it is not first. */
-  readonly first: 'server/discover' | 'initialize';
+  readonly isProgram: boolean;
   /** `id`: of a request that waits for an answer. `headers`: for HTTP. */
   send(text: string, id: number | null, headers?: Readonly<Record<string, string>>): void;
   /** Opens the server's own stream of requests and notifications, where it has one. */
@@ -108,7 +107,7 @@ export interface Peer {
     signal: AbortSignal,
     headers?: Readonly<Record<string, string>>,
   ): Promise<unknown>;
-  readonly first: Transport['first'];
+  readonly isProgram: boolean;
   /** The answers to the requests of a server that this client answers. */
   readonly offered: Readonly<Record<string, object>>;
   notify(method: string, params?: object): void;
@@ -229,7 +228,7 @@ export const createPeer = (
 
   return {
     request,
-    first: transport.first,
+    isProgram: transport.isProgram,
     offered,
     listen: () => transport.listen?.(),
     notify: (method, params) => send({ method, ...(params === undefined ? {} : { params }) }),

@@ -196,7 +196,7 @@ export const openHttp =
     };
 
     return {
-      first: 'server/discover',
+      isProgram: false,
       send: (text, id, own) => {
         const ends = new AbortController();
         if (id !== null) asking.set(id, ends);
@@ -299,7 +299,7 @@ export const openStdio =
     const done = run().catch((error: unknown) => closed(`it could not be started: ${error}`));
 
     return {
-      first: 'initialize',
+      isProgram: true,
       send: (text) => {
         if (input === null) unsent += `${text}\n`;
         else input.write(`${text}\n`);

@@ -1,10 +1,17 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import { join } from 'node:path';
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { connectMcp } from '../../../src/actors/mcp/connection.ts';
+import type { PeerInput, Transport } from '../../../src/actors/mcp/peer.ts';
 import { headerParameters, statelessHeaders } from '../../../src/actors/mcp/stateless.ts';
-import { openHttp } from '../../../src/actors/mcp/transports.ts';
+import { openHttp, openStdio } from '../../../src/actors/mcp/transports.ts';
+import { childEnvironment } from '../../../src/actors/process/run-command.ts';
+import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const program = join(import.meta.dirname, '..', '..', 'support', 'mcp', 'changing-server.mjs');
 
 interface Asked {
   readonly method: string;
@@ -65,6 +72,7 @@ test('the tools of an official server of 2026-07-28 are called without a session
   expect(result).toEqual({ ok: true, text: 'added one' });
   expect(asked.map(({ headers }) => headers['mcp-method'])).toEqual([
     'server/discover',
+    'subscriptions/listen',
     'tools/list',
     'tools/call',
   ]);
@@ -118,3 +126,36 @@ test('a parameter with a header is repeated in it, and a strange one leaves the 
     'no fixed place',
   );
 });
+
+test.each([
+  ['2026', '', ['server/discover', 'subscriptions/listen', 'tools/list']],
+  ['2025', '', ['server/discover', 'initialize', 'notifications/initialized', 'tools/list']],
+  ['2025', 'older', ['server/discover', 'initialize', 'notifications/initialized', 'tools/list']],
+])(
+  'a program of %s is greeted in the newest version that it speaks (%s)',
+  async (line, habit, methods) => {
+    const sent: string[] = [];
+    const open = openStdio(createNoSandbox(), {
+      argv: [process.execPath, program, line, 'stdio', habit],
+      ...{ root: temporaryFolder(), readable: [], readOnly: true, network: false },
+      env: childEnvironment(process.env),
+    });
+    const listened = (input: PeerInput): Transport => {
+      const transport = open(input);
+      const send: Transport['send'] = (text, ...more) => {
+        sent.push(JSON.parse(text).method);
+        transport.send(text, ...more);
+      };
+      return { ...transport, send };
+    };
+
+    const connection = await connectMcp({
+      ...{ server: 'near', version: '0', startMs: 20_000, signal },
+      place: { open: listened, roots: [], hint: null },
+    });
+    onTestFinished(() => connection.close());
+
+    expect(sent).toEqual(methods);
+    expect(connection.tools.map(({ tool }) => tool)).toEqual(['grow']);
+  },
+);
