@@ -16,6 +16,20 @@ const types = (frames: readonly SeenFrame[]): readonly string[] => frames.map(({
 
 const tool = { calls: [{ tool: 'find', arguments: { pattern: '*' } }], say: 'I look around.' };
 
+test('a proxy is told to hold no frame back', async () => {
+  const server = await startServer({});
+  const id = await newTask(server);
+  const leave = new AbortController();
+
+  const { headers } = await fetch(`${server.base}/stream/${id}`, {
+    headers: server.headers,
+    signal: leave.signal,
+  });
+  leave.abort();
+
+  expect(headers.get('x-accel-buffering')).toBe('no');
+});
+
 test('a live stream shows a run from its first transition to its end', async () => {
   const server = await startServer({ turns: [tool, finish('well done')] });
   const id = await newTask(server);

@@ -108,7 +108,8 @@ const openAnswer = ({ headers }: IncomingMessage, response: ServerResponse) => {
   if (!String(headers.accept).includes('text/event-stream'))
     return (body: string): void =>
       void response.writeHead(200, { 'content-type': 'application/json' }).end(body);
-  response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+  const own = { 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' };
+  response.writeHead(200, own).flushHeaders();
   const beating = setInterval(() => response.write(': waits\n\n'), relayHeartbeatMs);
   response.once('close', () => clearInterval(beating));
   return (body: string): void => void response.end(`event: message\ndata: ${body}\n\n`);

@@ -140,6 +140,8 @@ const openConnection = (
     waiting = [];
     for (const resolve of woken) resolve();
   };
+  // nginx would hold the frames back until its buffer is full.
+  raw.setHeader('x-accel-buffering', 'no');
   reply.sse(
     untilEnded(
       new Promise((resolve) => {

@@ -137,7 +137,9 @@ test('a wait of a client that left ends, and its stream is free again', async ()
 
   const answers = await Promise.all(Array.from({ length: 11 }, open));
   const refused = answers.filter(({ status }) => status === 503);
+  const buffered = answers.map(({ headers }) => headers.get('x-accel-buffering'));
   await vi.waitFor(() => expect(following).toBe(10));
+  expect(buffered.filter((value) => value === 'no')).toHaveLength(10);
   leave.abort();
 
   expect(refused).toHaveLength(1);
