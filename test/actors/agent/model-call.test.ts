@@ -15,7 +15,7 @@ const session = {
   profile: { tools: [] },
   system: 'You are an engineer.',
   conversation: createConversation({ text: 'do it' }),
-  mcp: { tools: () => [] },
+  mcp: { tools: () => [], refresh: async () => {} },
   steps: { imagesRefused: () => false },
 } as unknown as Session;
 
