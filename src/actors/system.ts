@@ -4,6 +4,7 @@ import type { TaskCommand } from '../machines/task/task-context.ts';
 import type { AttemptKey, TaskId } from '../machines/task.ts';
 import { createAttempts } from './engine/attempts/attempts.ts';
 import { createBudgets, freeBudgets } from './engine/attempts/budgets.ts';
+import { limitsOfProvider } from './engine/attempts/run-choices.ts';
 import { endLimits } from './engine/attempts/end-limits.ts';
 import { createInvokedActors } from './engine/attempts/invoked.ts';
 import { createRunChoices, createRunLookUp } from './engine/attempts/run-choices.ts';
@@ -96,6 +97,8 @@ export interface System {
   readonly checkMerges: MergeQueue['check'];
   /** Something moved in a repository of the forge. */
   wakeForge(repository: string): Promise<void>;
+  /** Its key is another: what the one before was refused for a while may be asked again. */
+  providerChanged(provider: string): void;
   /** Takes effect for everything that begins later; a smaller cap stops no running agent. */
   reconfigure(settings: Settings): void;
   readonly settings: () => Settings;
@@ -644,6 +647,8 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     check: supervisor.check,
     checkMerges: merges.check,
     wakeForge: pullRequests.wake,
+    providerChanged: (provider) =>
+      supervisor.send({ type: 'backend.changed', backend: limitsOfProvider(provider) }),
     settings,
     reconfigure: (next) => {
       current = next;

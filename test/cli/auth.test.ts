@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { openProject, plain } from '../support/cli.ts';
 import { startModelServer } from '../support/model-server.ts';
 import { temporaryFolder } from '../support/temporary.ts';
@@ -282,4 +282,40 @@ test('a login needs no project', async () => {
 
   expect(code, err).toBe(0);
   expect(project.kept()).toEqual({ anthropic: first });
+});
+
+test('a new key ends the pause that the one before had brought', async () => {
+  const provider = await startModelServer((request) =>
+    request.headers['x-api-key'] === second
+      ? { kind: 'answer', ...finished }
+      : { kind: 'status', status: 402, body: { error: { message: 'Add more credits.' } } },
+  );
+  const project = open();
+  const env = { ANTHROPIC_BASE_URL: provider.origin };
+  await project.login('anthropic', first);
+  const parked = await project.agentWith(env, 'engineer', 'Say hello', '--async');
+  const id = /bd-\w+/.exec(parked.out + parked.err)?.[0] ?? '';
+  await vi.waitFor(async () =>
+    expect((await project.agent('show', id)).out).toContain('Add more credits.'),
+  );
+
+  await project.login('anthropic', second);
+
+  expect(await project.agent('wait', id)).toMatchObject({ code: 0 });
+});
+
+test('a run says that others can read the file of keys', async () => {
+  const project = open();
+  await project.login('anthropic', first);
+  await project.agent('server', 'start');
+  chmodSync(project.file, 0o644);
+
+  const run = await project.agent('engineer', 'Say hello');
+  const status = await project.agent('server', 'status');
+
+  expect(run).toMatchObject({
+    code: 7,
+    err: expect.stringMatching(/readable by others.*chmod 600/),
+  });
+  expect(status.out).toMatch(/model +missing: .*readable by others/);
 });

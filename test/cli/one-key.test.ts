@@ -81,6 +81,7 @@ test('a key that the server was started without is named, whoever its provider i
 
 test.each([
   ['antropic/claude-sonnet-4-5', 'there is no provider antropic; did you mean anthropic?'],
+  ['gemini/gemini-2.5-pro', 'there is no provider gemini; did you mean google?'],
   ['gpt-5.1', null],
 ])('with the model %s doctor asks what was meant: %s', async (provider_model, asked) => {
   const project = openProject({ api: { provider_model } });
@@ -90,6 +91,35 @@ test.each([
   const found = /there is no provider[^?]*\?/.exec(doctor.out.replaceAll(/\s+/g, ' '));
   expect(found?.[0] ?? null).toBe(asked);
 });
+
+test('a run that cannot have its model says why, and what to do', async () => {
+  const project = openProject({});
+  const env = { ANTHROPIC_API_KEY: 'sk-ant-0123456789' };
+  const run = async (model: string) => {
+    const { code, err } = await project.agentWith(env, 'engineer', 'Say hello', '--model', model);
+    return { code, err: err.replaceAll(/\s+/g, ' ') };
+  };
+
+  expect(await run('antropic/claude-sonnet-4-5')).toMatchObject({
+    code: 78,
+    err: expect.stringContaining('there is no provider antropic; did you mean anthropic?'),
+  });
+  expect(await run('openai/gpt-5.1')).toMatchObject({
+    code: 7,
+    err: expect.stringContaining(
+      "OPENAI_API_KEY is not set: keep a key with 'agent auth login openai'",
+    ),
+  });
+});
+
+test.each(['ANTHROPIC_BASE_URL', 'GEMINI_BASE_URL'])(
+  '%s that is no address is named',
+  async (name) => {
+    const doctor = await openProject({}).agentWith({ [name]: '127.0.0.1:18101' }, 'doctor');
+
+    expect(doctor.out).toContain(`${name}: expected an address like https://host/path`);
+  },
+);
 
 test('a provider without an address is named by doctor and refuses runs', async () => {
   const project = openProject({ api: { provider_model: 'azure/gpt-5.1', backend: 'builtin' } });

@@ -25,7 +25,7 @@ test('every command says until when a task is parked, and why; a retry tries now
   await vi.waitFor(async () => expect(await read('list')).toContain('parked until'));
 
   const parked = /parked until (\w{3} )?\d\d:\d\d/;
-  const why = 'provider limit: the quota of the provider account is used up';
+  const why = 'provider limit: the quota of the provider account is used up: x';
   expect(await read('list')).toMatch(parked);
   expect(await read('ps')).toMatch(parked);
   const shown = await read('show', id);

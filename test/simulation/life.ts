@@ -125,7 +125,7 @@ const settingsFor = (plan: Plan): Settings => {
     prices: { simulated: { input: 0, cachedInput: 0, output: 0 } },
     placeOf: (model) => ({
       ...{ model, baseUrl: null, provider: 'openai' },
-      ...{ missing: 'OPENAI_API_KEY', remedy: 'set it', refusal: null },
+      ...{ missing: 'OPENAI_API_KEY', remedy: 'set it', keysProblem: null, refusal: null },
     }),
     assistantRefusal: () => null,
     bounds: {

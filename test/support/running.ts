@@ -178,7 +178,14 @@ export const bareSettings = (
   defaultDecision: null,
   prices: {},
   placeOf: (model) => ({
-    ...{ model, baseUrl: null, missing: 'OPENAI_API_KEY', remedy: 'set it', refusal: null },
+    ...{
+      model,
+      baseUrl: null,
+      missing: 'OPENAI_API_KEY',
+      remedy: 'set it',
+      keysProblem: null,
+      refusal: null,
+    },
     provider: model.includes('/') ? (model.split('/')[0] ?? '') : 'openai',
   }),
   assistantRefusal: () => null,

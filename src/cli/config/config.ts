@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { type Parsed, parseWithProblems, type SchemaProblem } from '../../http/schema-problems.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { closest } from '../output/closest.ts';
+import { keptKeysProblem } from '../server/secrets/kept-keys.ts';
 import { ConfigError } from './config-error.ts';
 import { linesOfJson } from './json-lines.ts';
 import type { Project } from './places/project.ts';
@@ -210,6 +211,8 @@ export interface LoadedConfig extends Policies {
   readonly portChosen: boolean;
   /** The provider of models that name none, once a key has chosen another than openai. */
   readonly defaultProvider?: string;
+  /** Why the keys that are kept do not count now; null: they do. */
+  readonly keysProblem?: () => string | null;
   /** Which model a key has chosen, why, and how to choose another. */
   readonly choice?: string;
 }
@@ -291,6 +294,7 @@ export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedCo
     portChosen,
     layers: [...layers, ...given, ...rules],
     ...found,
+    keysProblem: () => keptKeysProblem(env),
   };
 };
 

@@ -91,8 +91,12 @@ const noKey = 'none';
 /** Requests are signed, or have a token of the cloud. */
 const signed = '';
 
-const withVersion = (url: string, version: string): string =>
-  new RegExp(`/${version}/?$`).test(url) ? url : `${url.replace(/\/$/, '')}/${version}`;
+/** @throws ConfigError */
+const withVersion = (variable: string, url: string, version: string): string => {
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url))
+    throw new ConfigError(`${variable}: expected an address like https://host/path`);
+  return new RegExp(`/${version}/?$`).test(url) ? url : `${url.replace(/\/$/, '')}/${version}`;
+};
 
 /** As ollama reads it: `host`, `:port`, `0.0.0.0:port`, `http://host:port`; undefined if it cannot be read. */
 const ollamaAt = (given: string): string | undefined => {
@@ -110,8 +114,8 @@ const ollamaAt = (given: string): string | undefined => {
 const addressIn = (name: string, env: NodeJS.ProcessEnv): string | undefined => {
   const [anthropic, gemini] = [env['ANTHROPIC_BASE_URL'], env['GEMINI_BASE_URL']];
   if (name === 'ollama' && env['OLLAMA_HOST']) return ollamaAt(env['OLLAMA_HOST']);
-  if (name === 'anthropic' && anthropic) return withVersion(anthropic, 'v1');
-  return name === 'google' && gemini ? withVersion(gemini, 'v1beta') : undefined;
+  if (name === 'anthropic' && anthropic) return withVersion('ANTHROPIC_BASE_URL', anthropic, 'v1');
+  return name === 'google' && gemini ? withVersion('GEMINI_BASE_URL', gemini, 'v1beta') : undefined;
 };
 
 /** The address of models whose name has no provider. */
@@ -281,7 +285,9 @@ const defaultProvider = (
     const provider = providerOf(config, name, env);
     return provider !== null && keyOf(provider) !== null;
   };
-  return [before, ...chosenFrom].find(hasKey) ?? before;
+  // One on this machine stands back when a key comes.
+  const isLocal = known[before]?.variables.length === 0;
+  return (isLocal ? chosenFrom : [before, ...chosenFrom]).find(hasKey) ?? before;
 };
 
 /** @throws ConfigError when a key cannot be read, without `keyOf` */
@@ -303,13 +309,18 @@ export const placeOfModel = (
   return { provider, model, key: isAllowed ? keyOf(provider) : null };
 };
 
-/** Asks whether a name that goes whole to a provider was meant for another; null: no doubt. */
-export const meantProvider = (config: Config, requested: string): string | null => {
-  const [, first] = /^([^/]+)\/./s.exec(requested) ?? [];
-  const names = providerNames(config);
-  if (first === undefined || hasOwnAddress(config) || names.includes(first)) return null;
-  const meant = closest(first, names);
-  return meant === null ? null : `there is no provider ${first}; did you mean ${meant}?`;
+/**
+ * Asks whether a name that goes whole to a provider was meant for another one, as `antropic/x` and
+ * `gemini/x`; null: no doubt. OpenRouter and addresses of one's own have names with a slash.
+ */
+const meantProvider = (config: Config, requested: string, asked: string): string | null => {
+  const [, first = ''] = /^([^/]+)\/./s.exec(requested) ?? [];
+  if (first === '' || asked === 'openrouter' || hasOwnAddress(config)) return null;
+  const ofKey = `${first.toUpperCase()}_API_KEY`;
+  const meant =
+    closest(first, providerNames(config)) ??
+    Object.keys(known).find((name) => known[name]?.variables.includes(ofKey));
+  return meant === undefined ? null : `there is no provider ${first}; did you mean ${meant}?`;
 };
 
 const isSecretHeader = (name: string): boolean =>
@@ -342,19 +353,19 @@ const missingOf = ({ name, type, baseURL, variables }: Provider): string =>
 /** What to do where nothing was chosen. */
 export const anyKeyRemedy = `keep the key of your provider (agent auth login anthropic), set one of ${choosingKeys.join(', ')} where the server starts, log in to a coding assistant (codex login, claude auth login), or start ollama or LM Studio`;
 
-const remedyOf = (provider: Provider, missing: string): string => {
+const remedyOf = (provider: Provider, missing: string, isNamed: boolean): string => {
   const { name } = provider;
-  if (missing === 'OPENAI_API_KEY') return anyKeyRemedy;
+  if (missing === 'OPENAI_API_KEY' && !isNamed) return anyKeyRemedy;
   if (missing.startsWith('providers.'))
     return `set the address of ${name}: agent config set ${missing} <address>`;
   return `keep a key with 'agent auth login ${name}', set it where the server starts, or name a model of another provider`;
 };
 
-export type ChosenConfig = Pick<LoadedConfig, 'config' | 'defaultProvider'>;
+export type ChosenConfig = Pick<LoadedConfig, 'config' | 'defaultProvider' | 'keysProblem'>;
 
 /** Who has a model, as the configuration and the choice of `withChosenModel` say it. */
 export const askedPlace = (
-  { config, defaultProvider: chosen }: ChosenConfig,
+  { config, defaultProvider: chosen, keysProblem: problem = () => null }: ChosenConfig,
   requested: string,
 ): AskedPlace => {
   const { provider, model } = placeOfModel(config, requested, {}, ({ name }) =>
@@ -364,8 +375,14 @@ export const askedPlace = (
   // Its regions have one price in the table.
   const baseUrl = baseURL ?? (type === 'bedrock' ? bedrockIn('us-east-1') : null);
   const missing = missingOf(provider);
-  const refusal = modelRefusal(config.policy, name, model) ?? providerRefusal(config, provider);
-  return { model, baseUrl, provider: name, missing, remedy: remedyOf(provider, missing), refusal };
+  const isNamed = model !== requested;
+  const refusal =
+    modelRefusal(config.policy, name, model) ??
+    providerRefusal(config, provider) ??
+    (isNamed ? null : meantProvider(config, requested, name));
+  const remedy = remedyOf(provider, missing, isNamed);
+  const keysProblem = problem();
+  return { model, baseUrl, provider: name, missing, remedy, keysProblem, refusal };
 };
 
 const reasons: Readonly<Record<FoundKey['source'], (found: FoundKey) => string>> = {
@@ -409,12 +426,19 @@ export const withChosenModel = (
   const isDefault = provider.name === 'openai';
   const isAuto = ['auto', 'builtin'].includes(backend);
   const isKeyless = isDefault && found === null && !hasOwnAddress(config);
-  if (isKeyless && local !== null && isAuto && named === shippedApi.provider_model)
-    return { ...loaded, config: { ...config, api: { ...config.api, provider_model: local } } };
+  const ofLocal = local?.split('/', 1)[0] ?? '';
+  const isLocal = isKeyless || provider.name === ofLocal;
+  if (isLocal && local !== null && isAuto && named === shippedApi.provider_model)
+    return {
+      ...loaded,
+      defaultProvider: ofLocal,
+      config: { ...config, api: { ...config.api, provider_model: local } },
+    };
   if (isDefault && found?.source !== 'kept') return loaded;
   const chosen = isDefault ? loaded : { ...loaded, defaultProvider: provider.name };
   const isBare = placeOfModel(config, named, env, keyOf, before).model === named;
-  if (!isBare || !isAuto) return chosen;
+  const isUnnamed = named === shippedApi.provider_model && !isDefault;
+  if (!isBare || !isAuto || (isUnnamed && provider.defaultModel === null)) return chosen;
   const provider_model =
     isDefault || named !== shippedApi.provider_model
       ? named

@@ -16,9 +16,9 @@ import { ConfigError } from '../config/config-error.ts';
 import { linesOfJson } from '../config/json-lines.ts';
 import {
   askedPlace,
+  type ChosenConfig,
   keysIn,
   type ModelPlace,
-  meantProvider,
   placeOfModel,
 } from '../config/providers.ts';
 import type { Config } from '../config/schema/config-schema.ts';
@@ -146,14 +146,14 @@ export const modelsFor = (
 
 /** Describes the default backend in one line. `ok` is false when runs would be refused. */
 export const modelNote = (
-  config: Config,
+  chosen: ChosenConfig,
   {
     selectModel,
     assistants,
   }: { selectModel: (requested: string) => Model | null; assistants: Assistants },
 ): { readonly ok: boolean; readonly detail: string; readonly assistant?: string } => {
-  const { api } = config;
-  const { missing, remedy, refusal } = askedPlace({ config }, api.provider_model);
+  const { api } = chosen.config;
+  const { missing, remedy, refusal, keysProblem } = askedPlace(chosen, api.provider_model);
   if (isAssistantName(api.backend)) {
     const problem = assistants.problem(api.backend);
     const detail = `${assistants.of(api.backend)?.label ?? api.backend}, by api.backend`;
@@ -161,14 +161,18 @@ export const modelNote = (
       ? { ok: true, detail, assistant: api.backend }
       : { ok: false, detail: `none: ${detail}, but ${problem}` };
   }
+  if (refusal !== null && api.backend !== 'scripted')
+    return {
+      ok: false,
+      detail: `none: ${refusal}; name another: agent config set api.provider_model <provider>/<model>`,
+    };
   const model = selectModel(api.provider_model);
-  const meant = meantProvider(config, api.provider_model);
   if (model !== null)
     return {
       ok: true,
       detail:
         model.disclaimer === null
-          ? [`${api.provider_model} at ${model.name}`, meant].filter(Boolean).join('; ')
+          ? `${api.provider_model} at ${model.name}`
           : 'scripted (the built-in fake model; no language model is called)',
     };
   const other = api.backend === 'auto' ? assistants.loggedIn() : null;
@@ -178,14 +182,9 @@ export const modelNote = (
       detail: `${other}, which is logged in (${missing} is not set)`,
       assistant: other,
     };
-  if (refusal !== null)
-    return {
-      ok: false,
-      detail: `none: ${refusal}; name another: agent config set api.provider_model`,
-    };
   const nobody = api.backend === 'auto' ? ' and no coding assistant is logged in' : '';
   return {
     ok: false,
-    detail: `none: ${missing} is not set${nobody}; ${remedy}; until then runs are refused unless they name --model scripted`,
+    detail: `none: ${keysProblem ?? `${missing} is not set${nobody}; ${remedy}`}; until then runs are refused unless they name --model scripted`,
   };
 };

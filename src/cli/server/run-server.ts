@@ -29,7 +29,7 @@ import { createLogger, type Logger, loggingOf } from './logs/logger.ts';
 import { modelNote } from './models.ts';
 import { requireOwnStoreFile } from './own-store-file.ts';
 import { needsRestart } from './reload.ts';
-import { keptSecrets } from './secrets/kept-keys.ts';
+import { keptSecrets, watchKeptKeys } from './secrets/kept-keys.ts';
 import { stateFolderError } from './secrets/private-files.ts';
 import { createRedactor } from './secrets/redact.ts';
 import { tokenFileFor } from './secrets/token-file.ts';
@@ -134,7 +134,7 @@ export const runServer = async ({
   const takeWith = takeFrom(project, { credentials, environment, env });
   let local: string | null = null;
   let onLocalModel = (): void => void Object.assign(current, take(loaded));
-  const hasBackend = (): boolean => modelNote(current.loaded.config, current).ok;
+  const hasBackend = (): boolean => modelNote(current.loaded, current).ok;
   /** With a look for a local server after the one for logins. */
   const take = (given: LoadedConfig): Current => {
     const next = takeWith(given, local);
@@ -209,7 +209,14 @@ export const runServer = async ({
     const serving = await serve(parts, running, lock);
     const reloadNow = (): void => reload(parts, running, () => take(load()));
     onLocalModel = reloadNow;
-    return { ...serving, reload: reloadNow };
+    const unwatch = watchKeptKeys(env, (providers) => {
+      for (const name of providers) running.system.providerChanged(name);
+    });
+    const stop = () => {
+      unwatch();
+      return serving.stop();
+    };
+    return { ...serving, stop, reload: reloadNow };
   } catch (error) {
     assembled?.store.close();
     lock.release();

@@ -214,7 +214,7 @@ const buildApplication = (
     tokenHint: "'agent token' prints the token of this project",
     modelCheck: () => {
       const { paused } = system.slotUse();
-      return paused === null ? modelNote(config(), current) : { ok: false, detail: paused };
+      return paused === null ? modelNote(current.loaded, current) : { ok: false, detail: paused };
     },
     webhookCheck: () => state.webhookCheck(),
     forgeSecret,
@@ -262,7 +262,7 @@ const printBanner = async (
   }: { readonly url: string; readonly port: number; readonly note: string | null },
 ): Promise<void> => {
   const { config } = current.loaded;
-  const worker = modelNote(config, current);
+  const worker = modelNote(current.loaded, current);
   const runsFree = worker.assistant !== undefined && !current.assistants.sandboxed();
   const facts = {
     version,

@@ -194,7 +194,7 @@ export const backendChecks = async (
   const first = withChosenModel(loaded, variables);
   const assistants = assistantsFor(first.config, { credentials, environment, env });
   const noteOf = (given: LoadedConfig) =>
-    modelNote(given.config, { selectModel: modelsFor(given, variables), assistants });
+    modelNote(given, { selectModel: modelsFor(given, variables), assistants });
   if (!noteOf(first).ok) await assistants.checkLogins();
   const local = noteOf(first).ok ? null : await findLocalModel(first.config, variables);
   const chosen = local === null ? first : withChosenModel(loaded, variables, { local });

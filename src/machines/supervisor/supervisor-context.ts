@@ -60,6 +60,8 @@ export type SupervisorEvent =
   /** A task of an earlier process is parked. */
   | { readonly type: 'backend.parked'; readonly parking: Parking }
   | ({ readonly type: 'backend.answered' } & BackendAnswer)
+  /** It is asked by another key: its limit was that of the one before. */
+  | { readonly type: 'backend.changed'; readonly backend: string }
   | { readonly type: 'agent.requested'; readonly key: AttemptKey; readonly input: AgentStart }
   | { readonly type: 'agent.dismissed'; readonly key: AttemptKey }
   | ({ readonly type: 'caps.changed' } & SupervisorInput)

@@ -273,6 +273,7 @@ export const supervisorMachine = setup({
       guard: { type: 'endsLimit', params: ({ event }) => event },
       actions: { type: 'freeBackend', params: ({ event }) => event },
     },
+    'backend.changed': { actions: { type: 'freeBackend', params: ({ event }) => event } },
     'agent.requested': [
       {
         guard: { type: 'holdsSlot', params: ({ event }) => event },

@@ -46,7 +46,7 @@ test('a used-up quota parks the task without a slot, and the attempt goes on whe
     status: 'queued',
     phase: 'backing_off',
     attempt: 1,
-    parked_reason: 'provider limit: the quota of the provider account is used up',
+    parked_reason: 'provider limit: the quota of the provider account is used up: slow down',
   });
   expect(Date.parse(parked.parked_until ?? '')).toBeGreaterThan(Date.now() - 60_000);
   expect(explained.reason).toMatch(/^it is parked until 2.*: provider limit: the quota/);

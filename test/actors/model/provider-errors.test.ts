@@ -103,7 +103,7 @@ test.each<[string, Answer, string]>([
 });
 
 test.each<[string, number, unknown, string, string]>([
-  ['a 401', 401, 'no', 'auth', 'the provider refused the key (HTTP 401)'],
+  ['a 401', 401, 'no', 'auth', 'the provider refused the key (HTTP 401): no'],
   [
     'a 403 about the API key',
     403,
@@ -113,21 +113,21 @@ test.each<[string, number, unknown, string, string]>([
       },
     ],
     'auth',
-    'the provider refused the key (HTTP 403)',
+    'the provider refused the key (HTTP 403): Please use API Key or other form of API consumer identity.',
   ],
   [
     'a 403 with the code of a key',
     403,
     { error: { message: 'no', code: 'invalid_api_key' } },
     'auth',
-    'the provider refused the key (HTTP 403)',
+    'the provider refused the key (HTTP 403): no',
   ],
   [
     'a 403 about authentication',
     403,
     { detail: 'Not authenticated' },
     'auth',
-    'the provider refused the key (HTTP 403)',
+    'the provider refused the key (HTTP 403): Not authenticated',
   ],
   [
     'a 403 about a country',

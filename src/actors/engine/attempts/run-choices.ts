@@ -7,19 +7,22 @@ import { type Budgets, isFree } from './budgets.ts';
 import {
   type BackendSelector,
   missingFor,
-  policyProblem,
+  refusedChoice,
   type SelectedBackend,
 } from './select-assistant.ts';
 import { limitsFor, type Settings } from './settings.ts';
 import type { RunChoices } from './system-ports.ts';
+
+/** The name of the limits of models of a provider. */
+export const limitsOfProvider = (provider: string): string =>
+  provider === 'openai' ? 'builtin' : `builtin:${provider}`;
 
 /**
  * The name of the limits that hold up a run: each provider has its own. Those of OpenAI are called as
  * all were before there were several.
  */
 const limitsOf = ({ backend, name }: SelectedBackend, { placeOf }: Settings): string => {
-  const provider = backend === 'builtin' ? placeOf(name).provider : 'openai';
-  return provider === 'openai' ? backend : `${backend}:${provider}`;
+  return backend === 'builtin' ? limitsOfProvider(placeOf(name).provider) : backend;
 };
 
 export const createRunChoices = (
@@ -64,7 +67,7 @@ export const createRunLookUp =
       unmet: task?.unmet ?? [],
       holder: task === null ? null : holderOf(task, actor),
       ...missingFor(chosen, settings()),
-      projectProblem: (await projectProblem(taskId)) ?? policyProblem(chosen, settings()),
+      projectProblem: (await projectProblem(taskId)) ?? refusedChoice(chosen, settings()),
       usedBudget: await budgets.parking(run, role),
     };
   };

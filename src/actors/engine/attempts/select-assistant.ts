@@ -87,8 +87,13 @@ export const missingFor = (
   chosen: SelectedBackend,
   { placeOf }: Pick<Settings, 'placeOf'>,
 ): MissingCredential => {
-  const { missing: missingCredential, remedy: credentialRemedy } = placeOf(chosen.name);
-  const missing = { missingCredential, credentialRemedy };
+  const {
+    missing: missingCredential,
+    remedy: credentialRemedy,
+    keysProblem,
+  } = placeOf(chosen.name);
+  const problem = keysProblem === null ? {} : { assistantProblem: keysProblem };
+  const missing = { missingCredential, credentialRemedy, ...problem };
   if (chosen.backend === 'builtin')
     return chosen.model === null ? missing : { missingCredential: null };
   return chosen.problem === null
@@ -96,8 +101,8 @@ export const missingFor = (
     : { ...missing, assistantProblem: chosen.problem };
 };
 
-/** Why a policy refuses who was chosen; null: it does not. The fake model is nobody's. */
-export const policyProblem = (
+/** Why nobody may be asked as it was chosen; null: it may. The fake model is nobody's. */
+export const refusedChoice = (
   chosen: SelectedBackend,
   { placeOf, assistantRefusal }: Pick<Settings, 'placeOf' | 'assistantRefusal'>,
 ): ProjectProblem | null => {
@@ -105,8 +110,8 @@ export const policyProblem = (
   if (backend === 'builtin' && (name === 'scripted' || model?.disclaimer != null)) return null;
   const problem =
     backend === 'builtin' ? placeOf(name).refusal : assistantRefusal(backend, chosen.model);
-  const remedy = 'name another model, or ask who keeps the policy (agent doctor shows it)';
-  return problem === null ? null : { path: name, problem: `may not work here: ${problem}`, remedy };
+  const remedy = 'name another model';
+  return problem === null ? null : { path: name, problem: `cannot be used: ${problem}`, remedy };
 };
 
 export interface BackendSelector {

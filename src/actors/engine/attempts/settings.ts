@@ -73,7 +73,9 @@ export interface AskedPlace {
   readonly missing: string;
   /** The remedy for that. */
   readonly remedy: string;
-  /** Why a policy leaves it out; null: it may be asked. */
+  /** Why keys that are kept do not count; null: they do. */
+  readonly keysProblem: string | null;
+  /** Why nobody asks it: a policy, or a provider that is not there; null: it may be asked. */
   readonly refusal: string | null;
 }
 

@@ -194,6 +194,9 @@ const isKeyRefused = (said: readonly unknown[], status: number | null, words: st
 const httpMessage = (status: number, words: string): string =>
   `the provider answered ${words.startsWith(`${status}`) ? words : `${status} ${words}`}`;
 
+const withWords = (text: string, words: string): string =>
+  words === '' ? text : `${text}: ${words}`;
+
 const providerFailure = (error: APIError, now: number): Failure => {
   const status = httpStatus(error);
   const said = [error.code, error.type];
@@ -207,7 +210,7 @@ const providerFailure = (error: APIError, now: number): Failure => {
       : {}),
   };
   if (status === paymentRequired || said.some((word) => quotaFaults.has(word)))
-    return modelFailure('insufficient_quota', quotaUsedUp, false, facts);
+    return modelFailure('insufficient_quota', withWords(quotaUsedUp, words), false, facts);
   const kind = said.find((word) => lastingFaults.has(word));
   if (kind != null) return modelFailure(kind, lastingFaults.get(kind) ?? kind, false, facts);
   if (said.includes(badCall))
@@ -225,13 +228,18 @@ const providerFailure = (error: APIError, now: number): Failure => {
       facts,
     );
   if (isKeyRefused(said, status, words))
-    return modelFailure('auth', `the provider refused the key (HTTP ${status})`, false, facts);
+    return modelFailure(
+      'auth',
+      withWords(`the provider refused the key (HTTP ${status})`, words),
+      false,
+      facts,
+    );
   const retryable =
     status === null ? !said.some((word) => requestFaults.has(word)) : retryableStatus(status);
   return error.status === undefined
     ? modelFailure(
         'stream_error',
-        `the provider reported an error${words === '' ? '' : `: ${words}`}`,
+        withWords('the provider reported an error', words),
         retryable,
         facts,
       )

@@ -1,4 +1,4 @@
-import { lstatSync, mkdirSync } from 'node:fs';
+import { lstatSync, mkdirSync, unwatchFile, watchFile } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { writeFileAtomically } from '../../../actors/files/atomic-write.ts';
@@ -98,6 +98,26 @@ export const keptSecrets = (env: NodeJS.ProcessEnv): (() => readonly string[]) =
     lookAgain();
     return looks.get(keptKeysFile(env))?.seen ?? [];
   };
+};
+
+const watchMs = 2_000;
+
+/** Tells the providers whose key another login or logout has changed. @returns how to stop */
+export const watchKeptKeys = (
+  env: NodeJS.ProcessEnv,
+  onChange: (providers: readonly string[]) => void,
+): (() => void) => {
+  let { keys: before } = look(env);
+  const check = (): void => {
+    const { keys } = look(env);
+    const names = [...new Set([...Object.keys(before), ...Object.keys(keys)])];
+    const changed = names.filter((name) => keys[name] !== before[name]);
+    before = keys;
+    if (changed.length > 0) onChange(changed);
+  };
+  const path = keptKeysFile(env);
+  watchFile(path, { interval: watchMs, persistent: false }, check);
+  return () => unwatchFile(path, check);
 };
 
 /** Two at once lose nothing. @throws ConfigError, LockedError after ten seconds */
