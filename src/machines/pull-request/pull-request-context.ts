@@ -124,11 +124,14 @@ export interface Mended {
   readonly red: readonly string[];
 }
 
-/** Commits of others that were brought into the work: it is pushed again, or another attempt goes on with it. */
-export type Updated = 'updated' | 'current' | 'sent_back';
+/**
+ * `updated`: commits of others were brought into the work, and it is pushed again. `sent_back`: another
+ * attempt goes on with it. `moved`: its task went on without it.
+ */
+export type Updated = 'updated' | 'current' | 'sent_back' | 'moved';
 
 /** `waits`: the forge merges it by itself. */
-export type MergeAnswer = 'merged' | 'waits' | 'moved' | Exclude<Updated, 'current'>;
+export type MergeAnswer = 'merged' | 'waits' | Exclude<Updated, 'current'>;
 
 const takenAtMost = 1_000;
 const treesAtMost = 20;

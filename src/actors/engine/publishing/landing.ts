@@ -6,14 +6,17 @@ import type {
   Updated,
 } from '../../../machines/pull-request/pull-request-context.ts';
 import { ForgeError, type HowToMerge } from '../../forge/port.ts';
+import type { TaskView } from '../../journal/task-view.ts';
 import type { Workspace } from '../../workspace/port.ts';
 import type { TaskUpdates } from '../merging/update-task.ts';
 import type { FindForge } from './forge-place.ts';
+import { findTask, standOf } from './task-stand.ts';
 import { forPerson } from './until-news.ts';
 
 interface LandingPorts {
   readonly place: FindForge;
   readonly workspace: Pick<Workspace, 'fetch' | 'takeIn'>;
+  readonly status: (taskId: string) => Promise<TaskView>;
   readonly update: TaskUpdates['update'];
   readonly method: () => HowToMerge['method'];
 }
@@ -48,11 +51,30 @@ export const createTakeIn =
     );
   };
 
+/**
+ * The task went on without the work that was pushed; null: it did not. A review that asked for changes may
+ * be the one of an update whose answer was lost: it counts as that, so that no round is ever left out.
+ */
+const wentOn = async (
+  status: LandingPorts['status'],
+  { taskId }: Pick<PullRequestContext, 'taskId'>,
+  published: Published,
+): Promise<'sent_back' | 'moved' | null> => {
+  const task = await findTask(status, taskId);
+  const stand = standOf(task, published);
+  if (stand === 'same') return null;
+  const isAnother = stand === 'busy' || stand === 'newer' || stand === 'failed';
+  return isAnother && task?.review?.verdict === 'request_changes' ? 'sent_back' : 'moved';
+};
+
 /** Brings what is new on the base of the pull request into its work, and tests it. */
 export const createUpdateToBase =
-  ({ place, workspace, update }: LandingPorts) =>
-  async ({ taskId, published }: PullRequestContext, signal: AbortSignal): Promise<Updated> => {
+  ({ place, workspace, status, update }: LandingPorts) =>
+  async (context: PullRequestContext, signal: AbortSignal): Promise<Updated> => {
+    const { taskId, published } = context;
     if (published === null) return 'current';
+    const before = await wentOn(status, context, published);
+    if (before !== null) return before;
     const { forge, url, token } = await place(signal);
     const found = await forge.status(published.number, null, signal);
     if (found === null) return 'current';
@@ -62,12 +84,16 @@ export const createUpdateToBase =
       throw forPerson(`its base ${base} was deleted: give it another one`, 'gone');
     try {
       const updated = await update(taskId, signal, { name: base, commit });
+      const isPushed = updated.commit === undefined || updated.commit === published.headSha;
+      // It was updated before, and the answer to that was lost.
+      if (updated.status === 'current' && !isPushed) return 'updated';
       if (updated.status !== 'refused') return updated.status;
       throw forPerson(updated.message ?? `what is new on ${base} cannot be brought into it`);
     } catch (error) {
-      // Somebody began something else with the task.
-      if (isServiceError(error) && error.code === 'event_not_allowed') return 'current';
-      throw error;
+      // Somebody began something else with the task meanwhile.
+      const after = isServiceError(error) ? await wentOn(status, context, published) : null;
+      if (after === null) throw error;
+      return after;
     }
   };
 

@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isServiceError } from '../../../machines/errors.ts';
 import type {
   Checks,
   Published,
@@ -16,6 +15,7 @@ import { commentsToTake, keysOf } from './feedback.ts';
 import type { FindForge } from './forge-place.ts';
 import { isOurs } from './landing.ts';
 import type { Pulse, PulseNews } from './pulse.ts';
+import { findTask, standOf } from './task-stand.ts';
 import { createUntilNews } from './until-news.ts';
 
 interface LookPorts {
@@ -66,21 +66,6 @@ const checksOf = (
   if (has('pending')) return 'pending';
   if (has('green')) return 'green';
   return now - published.at < waitMs ? 'pending' : 'none';
-};
-
-const findTask = (status: LookPorts['status'], taskId: TaskId): Promise<TaskView | null> =>
-  status(taskId).catch((error: unknown) => {
-    if (isServiceError(error) && error.code === 'task_not_found') return null;
-    throw error;
-  });
-
-/** The task, beside the attempt that was pushed. */
-const standOf = (task: TaskView | null, { attempt }: Published): Seen['task'] => {
-  if (task === null || task.status === 'cancelled') return 'unwanted';
-  if (task.attempt === attempt && task.work?.discarded_at !== undefined) return 'unwanted';
-  if (task.status === 'failed') return 'failed';
-  if (task.status !== 'complete') return 'busy';
-  return task.attempt > attempt ? 'newer' : 'same';
 };
 
 const baseOf = (
