@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { People, User } from './comments.ts';
 import type { ForgeClient } from './http/client.ts';
 import type { ForgeLists } from './http/lists.ts';
+import { createPermissions } from './permissions.ts';
 
 /** The account of who was deleted. */
 const ghostId = -1;
@@ -17,30 +18,38 @@ export const userSchema = z
 
 const rememberMs = 10 * 60_000;
 
-/** Who may push, and who we are. Gitea says who may push in one list: the assignees. */
+/**
+ * Who may push, and who we are. Only who may be assigned is asked about: that is one list, and nobody
+ * else may write. Some of them may write issues alone; a token without the right to ask takes them all.
+ */
 export const createPeople = (
-  { ask }: ForgeClient,
+  client: ForgeClient,
   lists: ForgeLists,
   token: () => string | null,
   now: () => number,
 ): People => {
-  let writers: { readonly logins: ReadonlySet<string>; readonly until: number } | null = null;
+  const { ask } = client;
+  const permissions = createPermissions(client, now);
+  let assignees: { readonly logins: ReadonlySet<string>; readonly until: number } | null = null;
   let self: { readonly token: string | null; readonly login: string } | null = null;
 
-  const askWriters = async (signal: AbortSignal): Promise<ReadonlySet<string>> => {
-    if (writers !== null && writers.until > now()) return writers.logins;
+  const askAssignees = async (signal: AbortSignal): Promise<ReadonlySet<string>> => {
+    if (assignees !== null && assignees.until > now()) return assignees.logins;
     const found = await lists.first({ path: 'assignees', item: userSchema, signal });
     const logins = new Set(found.flatMap((user) => user?.login.toLowerCase() ?? []));
-    writers = { logins, until: now() + rememberMs };
+    assignees = { logins, until: now() + rememberMs };
     return logins;
   };
 
   return {
     isBot: (user) => user !== null && (user.type === 'Bot' || user.login.endsWith('[bot]')),
-    judge:
-      (signal) =>
-      async ({ user }) =>
-        user !== null && (await askWriters(signal)).has(user.login.toLowerCase()),
+    judge: (signal) => {
+      const mayPush = permissions(signal);
+      return async ({ user }) =>
+        user !== null &&
+        (await askAssignees(signal)).has(user.login.toLowerCase()) &&
+        mayPush(user.login, true);
+    },
     self: async (signal) => {
       const key = token();
       const schema = z.object({ login: z.string() });

@@ -195,9 +195,23 @@ export const giteaRoutes: readonly Route[] = [
       listOf(
         asked,
         [...asked.state.people.values()]
-          .filter(({ permission }) => ['admin', 'write'].includes(permission))
+          .filter(({ permission, writesIssues }) => permission !== 'read' || writesIssues)
+          .filter(({ permission }) => permission !== 'none')
           .map(({ login }) => userOf(login)),
       ),
+  ],
+  [
+    'GET',
+    'collaborators/([^/]+)/permission',
+    ({ state, found }) => {
+      const login = decodeURIComponent(found[0] ?? '');
+      const { permission } = state.person(login);
+      if (!state.mayAskPermissions && login !== us)
+        return not(403, 'Only admins can query all permissions');
+      return state.people.has(login)
+        ? { body: { permission, role_name: permission, user: userOf(login) } }
+        : notFound;
+    },
   ],
   [
     'GET',

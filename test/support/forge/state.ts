@@ -5,6 +5,8 @@ export interface Person {
   readonly type: 'User' | 'Bot';
   readonly association: string;
   readonly permission: 'admin' | 'write' | 'read' | 'none';
+  /** Gitea: may write issues, and not push. */
+  readonly writesIssues?: boolean;
 }
 
 export interface Pull {
@@ -94,6 +96,8 @@ export const createState = (project: string) => {
     /** Gitea 1.27 and newer. */
     hasReplies: true,
     isApp: false,
+    /** Gitea: our account administers the repository. */
+    mayAskPermissions: true,
     protectedBranches: new Map<string, readonly string[]>(),
     people: new Map<string, Person>(),
     pulls: [] as Pull[],
