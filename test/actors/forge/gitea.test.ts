@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
 import { createGitea } from '../../../src/actors/forge/gitea.ts';
 import { describeForge, never, wanted } from '../../contracts/forge.ts';
-import { giteaRoutes } from '../../support/forge/gitea-routes.ts';
-import { type FakeGitHub, openForge } from '../../support/forge/github.ts';
+import { openGitea } from '../../support/forge/gitea-routes.ts';
+import type { FakeGitHub } from '../../support/forge/github.ts';
 import { makeRepository } from '../../support/git.ts';
 
 const connect = ({ apiUrl, repository, token }: FakeGitHub) =>
   createGitea({ apiUrl, repository, token: () => token, now: Date.now, pauseMs: 1 });
 
 const open = async () => {
-  const gitea = await openForge(makeRepository(), { routes: giteaRoutes, base: '/api/v1' });
+  const gitea = await openGitea(makeRepository());
   const { person, bare } = gitea;
   const forge = connect(gitea);
   return { gitea, forge, person, commit: bare.commit, tip: bare.tip };

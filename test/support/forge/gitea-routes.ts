@@ -1,3 +1,4 @@
+import { openForge } from './github.ts';
 import { type Answer, type Asked, headOf, mergePull, missingChecks, type Route } from './routes.ts';
 import { type Pull, type Said, type State, us } from './state.ts';
 
@@ -380,3 +381,6 @@ export const giteaRoutes: readonly Route[] = [
     },
   ],
 ];
+
+export const openGitea = (project: string) =>
+  openForge(project, { routes: giteaRoutes, base: '/api/v1' });

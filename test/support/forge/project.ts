@@ -17,9 +17,10 @@ export const openForgeProject = async (
   scripts: Parameters<typeof openGitProject>[0],
   forge: object = {},
   given: Readonly<Record<string, string>> = {},
+  openForge: typeof openGitHub = openGitHub,
 ) => {
   const project = openGitProject(scripts, { mode: 'worktree' }, { ownServer: true });
-  const github = await openGitHub(project.root);
+  const github = await openForge(project.root);
   gitIn(project.root, 'remote', 'add', 'origin', github.remote);
   const settings = { api_url: github.apiUrl, poll_seconds: 1, checks_wait_seconds: 1, ...forge };
   for (const [key, value] of Object.entries(settings))
