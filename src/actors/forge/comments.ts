@@ -45,6 +45,8 @@ export interface Discussion<Line extends Written> {
     answer: { readonly to: string; readonly body: string; readonly there: readonly Line[] },
     signal: AbortSignal,
   ) => Promise<void>;
+  /** Ends the thread of a line, if that may be. Absent: the forge has no such request. */
+  readonly resolve?: (number: number, line: Line, signal: AbortSignal) => Promise<void>;
 }
 
 const marker = (key: string): string =>
@@ -102,7 +104,11 @@ export const createComments = <Line extends Written>(
       }
       return comments;
     },
-    note: async (number: number, { text, key }: Omit<Reply, 'to'>, signal: AbortSignal) => {
+    note: async (
+      number: number,
+      { text, key }: Omit<Reply, 'to' | 'resolves'>,
+      signal: AbortSignal,
+    ) => {
       const there = await ownWith(key, await discussion.plain(number, signal), signal);
       const body = textOf(text, key);
       if (there === null) return write(number, body, signal);
@@ -110,12 +116,19 @@ export const createComments = <Line extends Written>(
       const path = `issues/comments/${there.id}`;
       await ask({ method: 'PATCH', path, body: { body }, schema: anything, signal });
     },
-    reply: async (number: number, { to, text, key }: Reply, signal: AbortSignal): Promise<void> => {
+    reply: async (
+      number: number,
+      { to, text, key, resolves }: Reply,
+      signal: AbortSignal,
+    ): Promise<void> => {
       const body = textOf(text, key);
       if (to?.kind === 'line') {
         const there = await discussion.lines(number, signal);
         if ((await ownWith(key, there, signal)) === null)
           await discussion.answerLine(number, { to: to.id, body, there }, signal);
+        const line = there.find(({ id }) => String(id) === to.id);
+        if (resolves === true && line !== undefined)
+          await discussion.resolve?.(number, line, signal);
         return;
       }
       const there = await discussion.plain(number, signal);

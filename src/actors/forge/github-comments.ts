@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Discussion } from './comments.ts';
 import { userSchema } from './github-people.ts';
+import type { createThreads } from './github-threads.ts';
 import { type ForgeClient, ForgeRefusal } from './http/client.ts';
 import type { ForgeLists } from './http/lists.ts';
 import { ForgeError } from './port.ts';
@@ -27,7 +28,11 @@ const reviewSchema = commentSchema
 
 type Line = z.infer<typeof lineSchema>;
 
-export const createDiscussion = ({ ask }: ForgeClient, lists: ForgeLists): Discussion<Line> => ({
+export const createDiscussion = (
+  { ask }: ForgeClient,
+  lists: ForgeLists,
+  resolveThread: ReturnType<typeof createThreads>,
+): Discussion<Line> => ({
   plain: (number, signal) =>
     lists.newest({ path: `issues/${number}/comments`, item: commentSchema, signal }),
   lines: (number, signal) =>
@@ -53,4 +58,6 @@ export const createDiscussion = ({ ask }: ForgeClient, lists: ForgeLists): Discu
       throw error;
     }
   },
+  resolve: (number, { id, in_reply_to_id: first }, signal) =>
+    resolveThread(number, String(first ?? id), signal),
 });

@@ -6,6 +6,7 @@ import { createFailure } from './github-failure.ts';
 import { createIssues } from './github-issues.ts';
 import { createPeople } from './github-people.ts';
 import { createStatus, pullSchema, toPullRequest } from './github-status.ts';
+import { createThreads } from './github-threads.ts';
 import { createClient, type ForgeOptions, ForgeRefusal } from './http/client.ts';
 import { invalidFields, saysAlready, shortText } from './http/faults.ts';
 import { createLists } from './http/lists.ts';
@@ -190,7 +191,11 @@ export const createGitHub = (options: ForgeOptions): Forge => {
       }
     },
     digests: createDigests(client, repository),
-    ...createComments(client, createDiscussion(client, lists), people),
+    ...createComments(
+      client,
+      createDiscussion(client, lists, createThreads(client, repository)),
+      people,
+    ),
     failure: createFailure(client),
     rerun: async ({ id }, signal) => {
       const [kind, job] = id.split(':');

@@ -35,7 +35,7 @@ export interface Forge {
   /** Runs a check that failed again. @returns false where that cannot be asked for */
   rerun(check: ForgeCheck, signal: AbortSignal): Promise<boolean>;
   /** Writes our one comment with this key below a pull request or an issue, or changes its text. */
-  note(number: number, note: Omit<Reply, 'to'>, signal: AbortSignal): Promise<void>;
+  note(number: number, note: Omit<Reply, 'to' | 'resolves'>, signal: AbortSignal): Promise<void>;
   /** Merges exactly this head. @throws ForgeError `moved` when the head is another one */
   merge(number: number, how: HowToMerge, signal: AbortSignal): Promise<void>;
   /** Closes it without merging. */
@@ -117,6 +117,8 @@ export interface Reply {
   readonly text: string;
   /** Is in the marker of what we write: a second one with it is none. */
   readonly key: string;
+  /** The thread of a line is resolved after it, where the forge lets this token do that. */
+  readonly resolves?: boolean;
 }
 
 export interface HowToMerge {

@@ -391,3 +391,71 @@ test('auto-merge that the repository does not allow is a refusal with the reason
     message: expect.stringContaining('allow auto-merge in the settings of acme/shop'),
   });
 });
+
+describe('the thread of a line', () => {
+  const answer = async (world: Awaited<ReturnType<typeof open>>, resolves: boolean) => {
+    const { number } = await publish(world);
+    const first = world.person.lineComment(number, 'mary', 'why?');
+    for (let n = 0; n < 100; n += 1) world.person.lineComment(number, 'mary', `other ${n}`);
+    const asked = world.person.lineComment(number, 'mary', 'and how?', first);
+    const to = { id: String(asked), kind: 'line' } as const;
+    const reply = { to, text: 'so', key: 'k', resolves };
+    const again = () => world.forge.reply(number, reply, never);
+    await again();
+    const { said } = world.github.state;
+    return {
+      again,
+      replies: said.filter(({ user }) => user === 'agent-bot').length,
+      resolved: () => said.flatMap(({ id, isResolved }) => (isResolved === true ? [id] : [])),
+      first,
+    };
+  };
+
+  test('is resolved with the answer, also when that was written before', async () => {
+    const world = await open();
+    world.github.state.hasGraphQl = false;
+    const { again, resolved, first } = await answer(world, true);
+    const before = resolved();
+
+    world.github.state.hasGraphQl = true;
+    await again();
+    await again();
+
+    expect([before, resolved()]).toEqual([[], [first]]);
+    expect(world.github.state.said.filter(({ user }) => user === 'agent-bot')).toHaveLength(1);
+  });
+
+  test('stays open where nothing was said about it', async () => {
+    const { resolved, replies } = await answer(await open(), false);
+
+    expect([resolved(), replies]).toEqual([[], 1]);
+  });
+
+  test('is found behind a hundred others', async () => {
+    const world = await open();
+    const { number } = await publish(world);
+    for (let n = 0; n < 250; n += 1) world.person.lineComment(number, 'mary', `other ${n}`);
+    const asked = world.person.lineComment(number, 'mary', 'why?');
+    const to = { id: String(asked), kind: 'line' } as const;
+
+    await world.forge.reply(number, { to, text: 'so', key: 'k', resolves: true }, never);
+
+    expect(world.github.state.said.find(({ isResolved }) => isResolved)?.id).toBe(asked);
+  });
+
+  const errors = [{ type: 'FORBIDDEN', message: 'Resource not accessible by integration' }];
+  test.each([
+    ['the token may not resolve it', { mayResolve: false }, null],
+    ['the token may not ask for threads', {}, { status: 200, body: { data: null, errors } }],
+    ['GraphQL is refused', {}, { status: 403 }],
+    ['GraphQL is away', {}, { status: 502 }],
+  ] as const)('stays open where %s, and the answer is there', async (_, state, fault) => {
+    const world = await open();
+    Object.assign(world.github.state, state);
+    if (fault !== null) world.github.fault({ match: /graphql/, times: 9, ...fault });
+
+    const { resolved, replies } = await answer(world, true);
+
+    expect([resolved(), replies]).toEqual([[], 1]);
+  });
+});

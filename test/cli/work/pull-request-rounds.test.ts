@@ -61,6 +61,7 @@ test('a red check and comments begin the next attempt, and each is answered once
   ]);
   expect(ours[0]?.text).toContain('- attempt 2, `ci/test`: Answer 1.');
   expect(ours[1]?.text).toContain(`Work of attempt 3: ${head()}`);
+  expect(state.said.find(({ kind }) => kind === 'line')?.isResolved).toBe(true);
   expect(state.pulls).toHaveLength(1);
 });
 

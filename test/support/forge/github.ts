@@ -26,10 +26,11 @@ import {
  * | a merge of another sha is 409; without the required checks 405 | no required reviews, no merge queue |
  * | weak ETags and 304; `Link` with the last page | no `since`, `next`, `prev` in `Link` |
  * | 301 for a renamed repository, 307 for writes | a new repository with the old name |
- * | replies to the first comment of a thread only; `updated_at` moves with a comment | no reactions, no resolving |
+ * | replies to the first comment of a thread only; `updated_at` moves with a comment | no reactions |
  * | logs at another host, behind a signed address; a job of Actions runs again under a new id | one job has one check run, no workflow runs |
  * | limits, faults and lost answers when a test asks for them (`fault`) | no limits of its own |
  * | `mergeable_state` clean, behind, dirty | never blocked, unstable, or unknown at first |
+ * | threads of a review by GraphQL, with who may resolve them; they are resolved | not opened again |
  * | auto-merge by GraphQL is noted | and never carried out |
  * | digests by GraphQL, with 404 where a test wants none | other queries; `updatedAt` counts comments only |
  */

@@ -1,4 +1,5 @@
 import { type Pull, type Said, type State, us } from './state.ts';
+import { listThreads, resolveThread } from './threads.ts';
 
 export interface Asked {
   readonly state: State;
@@ -274,7 +275,9 @@ const graphql = (asked: Asked): Answer => {
   const { state, body } = asked;
   if (!state.hasGraphQl) return notFound;
   if (String(body['query']).includes('digest')) return digests(asked);
-  if (String(body['query']).includes('viewer'))
+  if (String(body['query']).includes('reviewThreads')) return listThreads(asked);
+  if (String(body['query']).includes('resolveReviewThread')) return resolveThread(asked);
+  if (String(body['query']).includes('viewer {'))
     return { body: { data: { viewer: { login: us } } } };
   const { id, sha, method } = body['variables'] as Record<string, string>;
   const pull = state.pulls.find(({ number }) => `PR_${number}` === id);

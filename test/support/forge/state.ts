@@ -34,6 +34,8 @@ export interface Said {
   readonly path?: string;
   readonly line?: number;
   readonly replyTo?: number | undefined;
+  /** Of the first comment of a thread. */
+  isResolved?: boolean;
   readonly at: string;
 }
 
@@ -93,6 +95,8 @@ export const createState = (project: string) => {
     allowsAutoMerge: true,
     hasDependencies: true,
     hasGraphQl: true,
+    /** A token that reads pull requests may not. */
+    mayResolve: true,
     /** Gitea 1.27 and newer. */
     hasReplies: true,
     isApp: false,

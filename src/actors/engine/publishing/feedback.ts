@@ -225,7 +225,9 @@ export const createReply =
       const quote = to.kind === 'line' || given === undefined ? '' : quoteOf(given);
       const text = `${quote}${answerOf(given, published.headSha)}`;
       try {
-        await forge.reply(published.number, { to, text, key: `${taskId} ${key}` }, signal);
+        const resolves = (given?.answer?.trim() ?? '') !== '';
+        const reply = { to, text, key: `${taskId} ${key}`, resolves };
+        await forge.reply(published.number, reply, signal);
       } catch (error) {
         // Its author removed it.
         if (!(error instanceof ForgeError) || error.fault !== 'gone') throw error;
