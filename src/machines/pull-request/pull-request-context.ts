@@ -57,9 +57,10 @@ export interface Seen {
   readonly said: readonly string[];
   /**
    * `same`: it is complete, and its work is what was pushed. `newer`: another attempt is complete. `busy`:
-   * another one is to come. `unwanted`: nobody wants its work any more.
+   * another one is to come. `reopened`: a person opened it again, and has not run it yet. `unwanted`:
+   * nobody wants its work any more.
    */
-  readonly task: 'same' | 'newer' | 'busy' | 'failed' | 'unwanted';
+  readonly task: 'same' | 'newer' | 'busy' | 'reopened' | 'failed' | 'unwanted';
   readonly rules: PullRequestRules;
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { answerGit } from '../git-http.ts';
 import { carryOut, createFaults } from './faults.ts';
@@ -133,6 +134,8 @@ const personSide = (state: State) => {
       speak({ number, user, kind: 'plain', text }),
     lineComment: (number: number, user: string, text: string, replyTo?: number): number =>
       speak({ number, user, kind: 'line', text, path: 'a.txt', line: 1, replyTo }),
+    editComment: (id: number, text: string): void =>
+      void Object.assign(said.find((each) => each.id === id) ?? {}, { text }),
     removeComment: (id: number): void =>
       void said.splice(
         said.findIndex((each) => each.id === id),
@@ -212,6 +215,8 @@ export const openForge = async (
     api: string,
   ): Promise<void> => {
     const body = await read(request);
+    const latencyMs = state.latencyMs();
+    if (latencyMs > 0) await delay(latencyMs);
     const { method = 'GET' } = request;
     const fault = faults.take(`${method} ${path}`);
     if (carryOut(fault, request, response)) return;

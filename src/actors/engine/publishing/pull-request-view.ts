@@ -42,6 +42,8 @@ const unmended = (context: PullRequestContext, seen: Seen): Waits | null => {
 const waitsOf = (context: PullRequestContext, seen: Seen): Waits => {
   const { task, mergeable, checks, review, draft, rules, base } = seen;
   if (task === 'busy') return { waits_for: 'checks', reason: 'another attempt is at work' };
+  if (task === 'reopened')
+    return person('its task was opened again: its next attempt is pushed when it is complete');
   if (task === 'failed') return person('its last attempt failed');
   const mends = unmended(context, seen);
   if (mends !== null) return mends;

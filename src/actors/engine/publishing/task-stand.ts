@@ -21,6 +21,7 @@ export const standOf = (
   if (task === null || task.status === 'cancelled') return 'unwanted';
   if (task.attempt === attempt && task.work?.discarded_at !== undefined) return 'unwanted';
   if (task.status === 'failed') return 'failed';
+  if (task.phase === 'waiting_for_run') return 'reopened';
   if (task.status !== 'complete') return 'busy';
   return task.attempt > attempt ? 'newer' : 'same';
 };

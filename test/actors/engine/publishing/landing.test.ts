@@ -18,7 +18,11 @@ const sentBack: Partial<TaskView> = { review: { verdict: 'request_changes', comm
 type Update = Parameters<typeof createMerge>[0]['update'];
 
 /** The server was killed after it updated the work, and before the journal had what came of that. */
-const open = (task: Partial<TaskView>, update: () => ReturnType<Update>) => {
+const open = (
+  task: Partial<TaskView>,
+  update: () => ReturnType<Update>,
+  tip: string | null = 'fff',
+) => {
   const merged: string[] = [];
   const found = { state: 'open', headSha: 'aaa', base: 'main' } as PullRequestStatus;
   const forge = {
@@ -27,7 +31,7 @@ const open = (task: Partial<TaskView>, update: () => ReturnType<Update>) => {
   } as unknown as Forge;
   const ports = {
     place: async () => ({ forge, url: 'https://forge.example', token: null, repository: 'a/b' }),
-    workspace: { fetch: async () => 'fff', takeIn: async () => null },
+    workspace: { fetch: async () => tip, takeIn: async () => null },
     status: async () => ({ task_id, attempt: 2, status: 'complete', ...task }) as TaskView,
     update,
     method: () => 'merge' as const,
@@ -84,4 +88,13 @@ test('work that has its base is merged', async () => {
 
   expect(await merge(context, never)).toBe('merged');
   expect(merged).toEqual(['aaa']);
+});
+
+test('nothing is merged whose base was deleted meanwhile', async () => {
+  const { merged, merge } = open({}, current('aaa'), null);
+
+  await expect(merge(context, never)).rejects.toMatchObject({
+    problem: { needs: 'person', message: 'its base main was deleted: give it another one' },
+  });
+  expect(merged).toEqual([]);
 });
