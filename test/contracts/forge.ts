@@ -599,6 +599,21 @@ export const describeForge = (
         expect(closed.message).toContain('closed');
       });
 
+      test('when it may is taken back once, and what a person asked for stays', async () => {
+        const { number, headSha } = await publish();
+        world.person.protect('main', ['build']);
+        await forge.withdraw(number, never);
+        await forge.merge(number, how(headSha, true), never);
+        const before = world.person.hasAutoMerge(number);
+
+        await forge.withdraw(number, never);
+        const after = world.person.hasAutoMerge(number);
+        world.person.autoMerge(number, 'mary');
+        await forge.withdraw(number, never);
+
+        expect([before, after, world.person.hasAutoMerge(number)]).toEqual([true, false, true]);
+      });
+
       test('when it may: waits for the checks, or merges at once', async () => {
         const { number, headSha } = await publish();
         world.person.protect('main', ['build']);

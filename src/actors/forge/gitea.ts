@@ -157,6 +157,14 @@ export const createGitea = (options: ForgeOptions): Forge => {
     ...createComments(client, createDiscussion(client, lists), people),
     ...createActions(client),
     merge,
+    withdraw: async (number, signal) => {
+      try {
+        await ask({ method: 'DELETE', path: `pulls/${number}/merge`, schema: anything, signal });
+      } catch (error) {
+        // None is scheduled, or by somebody else.
+        if (!isFault(error, 403, 404)) throw error;
+      }
+    },
     close: async (number, signal) => {
       if ((await readPull(number, signal)).state === 'closed') return;
       const send = { method: 'PATCH', path: `pulls/${number}`, body: { state: 'closed' } } as const;

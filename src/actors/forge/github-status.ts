@@ -23,6 +23,7 @@ export const pullSchema = z.object({
   mergeable: z.boolean().nullish(),
   mergeable_state: z.string().optional(),
   merge_commit_sha: z.string().nullish(),
+  auto_merge: z.object({ enabled_by: userSchema }).nullish(),
   head: z.object({ sha: z.string(), ref: z.string() }),
   base: z.object({ ref: z.string() }),
 });

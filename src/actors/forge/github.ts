@@ -38,6 +38,10 @@ const enableAutoMerge = `mutation ($id: ID!, $sha: GitObjectID!, $method: PullRe
   ) { clientMutationId }
 }`;
 
+const disableAutoMerge = `mutation ($id: ID!) {
+  disablePullRequestAutoMerge(input: { pullRequestId: $id }) { clientMutationId }
+}`;
+
 const isFault = (error: unknown, ...statuses: readonly number[]): error is ForgeRefusal =>
   error instanceof ForgeRefusal && statuses.includes(error.answer.status);
 
@@ -170,6 +174,20 @@ export const createGitHub = (options: ForgeOptions): Forge => {
     );
   };
 
+  const withdraw = async (number: number, signal: AbortSignal): Promise<void> => {
+    const { node_id: id, auto_merge: asked } = await readPull(number, signal);
+    if (asked == null || !(await people.self(signal))(asked.enabled_by)) return;
+    const body = { query: disableAutoMerge, variables: { id } };
+    const send = { method: 'POST', path: '/graphql', body, schema: graphqlSchema } as const;
+    const [first] = (await ask({ ...send, signal })).errors ?? [];
+    // It may be off already, since an earlier answer was lost.
+    if (first === undefined || (await readPull(number, signal)).auto_merge == null) return;
+    throw new ForgeError(
+      first.type === 'FORBIDDEN' ? 'right' : 'refused',
+      `the auto-merge of pull request ${number} cannot be switched off (${shortText(first.message)}): switch it off there, so that no head is merged that was not tested`,
+    );
+  };
+
   return {
     name: `github: ${repository}`,
     defaultBranch: async (signal) => (await readRepository(signal)).default_branch,
@@ -212,6 +230,7 @@ export const createGitHub = (options: ForgeOptions): Forge => {
     },
     merge: (number, how, signal) =>
       how.whenItMay ? mergeWhenItMay(number, how, signal) : mergeNow(number, how, signal),
+    withdraw,
     close: async (number, signal) => {
       if ((await readPull(number, signal)).state === 'closed') return;
       const send = { method: 'PATCH', path: `pulls/${number}`, body: { state: 'closed' } } as const;

@@ -38,6 +38,11 @@ export interface Forge {
   note(number: number, note: Omit<Reply, 'to' | 'resolves'>, signal: AbortSignal): Promise<void>;
   /** Merges exactly this head. @throws ForgeError `moved` when the head is another one */
   merge(number: number, how: HowToMerge, signal: AbortSignal): Promise<void>;
+  /**
+   * Takes back a merge `whenItMay` that this account asked for, before another head is pushed: the
+   * forge would merge that one, too. What a person asked for stays.
+   */
+  withdraw(number: number, signal: AbortSignal): Promise<void>;
   /** Closes it without merging. */
   close(number: number, signal: AbortSignal): Promise<void>;
   /** Open issues with all of these labels, the oldest first. */

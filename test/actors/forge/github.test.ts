@@ -459,3 +459,33 @@ describe('the thread of a line', () => {
     expect([resolved(), replies]).toEqual([[], 1]);
   });
 });
+
+describe('auto-merge that cannot be switched off', () => {
+  const withAutoMerge = async () => {
+    const world = await open();
+    const { number, headSha } = await publish(world);
+    world.person.protect('main', ['build']);
+    await world.forge.merge(number, { sha: headSha, method: 'squash', whenItMay: true }, never);
+    return { ...world, number };
+  };
+
+  test('names the right', async () => {
+    const { github, forge, number } = await withAutoMerge();
+    github.state.mayStopAutoMerge = false;
+
+    expect(await faultOf(forge.withdraw(number, never))).toMatchObject({
+      fault: 'right',
+      message: expect.stringContaining('switch it off there'),
+    });
+  });
+
+  test('is off when an answer was lost', async () => {
+    const { github, forge, number, person } = await withAutoMerge();
+    github.fault({ match: /^POST .*graphql/, connection: 'lost' });
+
+    expect(await faultOf(forge.withdraw(number, never))).toMatchObject({ fault: 'away' });
+    await forge.withdraw(number, never);
+
+    expect(person.hasAutoMerge(number)).toBe(false);
+  });
+});

@@ -118,3 +118,24 @@ test('three tasks in a row are stacked, and each goes to main when the one befor
   expect(before).toEqual(['main', `agent/${first}/pr`, `agent/${second}/pr`]);
   expect(between).toEqual(['main', 'main', `agent/${second}/pr`]);
 });
+
+test('auto-merge is off before the next attempt is pushed, and asked for again when all is answered', {
+  tags: ['slow'],
+}, async () => {
+  const { agent, github, complete, untilPr } = await openForgeProject(scripts, { merge: 'queue' });
+  const { person, state, bare } = github;
+  person.protect('main', ['ci']);
+  await agent('config', 'set', 'merge.verify', '["test -f page.txt"]');
+  const id = await complete('Add a page');
+  await agent('publish', id);
+  const head = () => bare.tip(`agent/${id}/pr`) ?? '';
+  const first = head();
+  await vi.waitFor(() => expect(state.pulls[0]?.autoMerge?.sha).toBe(first), { timeout: 60_000 });
+
+  person.comment(1, 'mary', 'One more line.');
+  await vi.waitFor(() => expect(head()).not.toBe(first), { timeout: 60_000 });
+  await vi.waitFor(() => expect(state.pulls[0]?.autoMerge?.sha).toBe(head()), { timeout: 60_000 });
+  await untilPr(id, { round: 1, state: 'open' });
+
+  expect(state.autoMerges).toEqual([`on ${first}`, `off ${first}`, `on ${head()}`]);
+});

@@ -94,7 +94,7 @@ const merge = withPull(({ state, body }, pull) => {
     if (body['merge_when_checks_succeed'] !== true)
       return not(405, 'Not all required status checks successful');
     if (pull.autoMerge !== null) return not(409, 'pull request is already scheduled to auto merge');
-    pull.autoMerge = { sha, method: String(body['Do']) };
+    pull.autoMerge = { sha, method: String(body['Do']), by: us };
     return { status: 201 };
   }
   if (body['head_commit_id'] !== sha) return not(409, 'head out of date');
@@ -234,6 +234,16 @@ export const giteaRoutes: readonly Route[] = [
   ['GET', 'pulls/(\\d+)', withPull(({ state, api }, pull) => ({ body: shown(state, api, pull) }))],
   ['PATCH', 'pulls/(\\d+)', change],
   ['POST', 'pulls/(\\d+)/merge', merge],
+  [
+    'DELETE',
+    'pulls/(\\d+)/merge',
+    withPull((_, pull) => {
+      if (pull.autoMerge === null) return notFound;
+      if (pull.autoMerge.by !== us) return not(403, 'You are not allowed to cancel it');
+      pull.autoMerge = null;
+      return { status: 204 };
+    }),
+  ],
   ['GET', 'pulls/(\\d+)/reviews', reviews],
   [
     'POST',

@@ -32,7 +32,7 @@ import {
  * | limits, faults and lost answers when a test asks for them (`fault`) | no limits of its own |
  * | `mergeable_state` clean, behind, dirty | never blocked, unstable, or unknown at first |
  * | threads of a review by GraphQL, with who may resolve them; they are resolved | not opened again |
- * | auto-merge by GraphQL is noted | and never carried out |
+ * | auto-merge by GraphQL is noted, and stays on after a push, until it is switched off | and never carried out |
  * | digests by GraphQL, with 404 where a test wants none | other queries; `updatedAt` counts comments only |
  */
 
@@ -142,6 +142,9 @@ const personSide = (state: State) => {
         1,
       ),
     merge: (number: number): void => void mergePull(state, pullOf(number), 'squash'),
+    autoMerge: (number: number, by: string): void =>
+      void Object.assign(pullOf(number), { autoMerge: { sha: '', method: 'squash', by } }),
+    hasAutoMerge: (number: number): boolean => pullOf(number).autoMerge !== null,
     close: (number: number): void =>
       void Object.assign(pullOf(number), {
         state: 'closed',

@@ -66,6 +66,8 @@ const listed = (state: State, api: string, pull: Pull) => ({
   ...{ state: pull.state, draft: pull.draft },
   merged_at: pull.merged === null ? null : '2026-11-02T00:00:00Z',
   merge_commit_sha: pull.merged ?? 'f'.repeat(40),
+  auto_merge:
+    pull.autoMerge === null ? null : { enabled_by: { login: pull.autoMerge.by, type: 'User' } },
   updated_at: state.said.findLast((each) => each.number === pull.number)?.at ?? firstTime,
   head: { ref: pull.head, sha: headOf(state, pull) },
   base: { ref: pull.base },
@@ -271,6 +273,21 @@ const digests = ({ state, body }: Asked): Answer => {
 const formerNames = ({ formerly }: State): readonly (string | undefined)[] =>
   formerly.map((name) => name.split('/')[1]);
 
+const stopAutoMerge = ({ state, body }: Asked): Answer => {
+  const { id } = body['variables'] as Record<string, string>;
+  const pull = state.pulls.find(({ number }) => `PR_${number}` === id);
+  const fail = (type: string, message: string): Answer => ({
+    body: { data: { disablePullRequestAutoMerge: null }, errors: [{ type, message }] },
+  });
+  if (pull === undefined) return fail('NOT_FOUND', 'Could not resolve to a node');
+  if (!state.mayStopAutoMerge)
+    return fail('FORBIDDEN', 'Resource not accessible by personal access token');
+  if (pull.autoMerge === null) return fail('UNPROCESSABLE', "Can't disable auto-merge");
+  pull.autoMerge = null;
+  state.autoMerges.push(`off ${headOf(state, pull)}`);
+  return { body: { data: { disablePullRequestAutoMerge: { clientMutationId: null } } } };
+};
+
 const graphql = (asked: Asked): Answer => {
   const { state, body } = asked;
   if (!state.hasGraphQl) return notFound;
@@ -279,6 +296,7 @@ const graphql = (asked: Asked): Answer => {
   if (String(body['query']).includes('resolveReviewThread')) return resolveThread(asked);
   if (String(body['query']).includes('viewer {'))
     return { body: { data: { viewer: { login: us } } } };
+  if (String(body['query']).includes('disablePullRequestAutoMerge')) return stopAutoMerge(asked);
   const { id, sha, method } = body['variables'] as Record<string, string>;
   const pull = state.pulls.find(({ number }) => `PR_${number}` === id);
   const fail = (message: string): Answer => ({
@@ -292,7 +310,8 @@ const graphql = (asked: Asked): Answer => {
   const head = headOf(state, pull);
   if (head !== sha) return fail('Head sha was modified.');
   if (missingChecks(state, pull, head).length === 0) return fail('Pull request is in clean status');
-  pull.autoMerge = { sha, method: String(method) };
+  pull.autoMerge = { sha, method: String(method), by: us };
+  state.autoMerges.push(`on ${sha}`);
   return { body: { data: { enablePullRequestAutoMerge: { clientMutationId: null } } } };
 };
 

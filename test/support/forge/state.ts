@@ -21,7 +21,7 @@ export interface Pull {
   merged: string | null;
   /** Of the head, when it was merged or closed. */
   lastSha: string;
-  autoMerge: { readonly sha: string; readonly method: string } | null;
+  autoMerge: { readonly sha: string; readonly method: string; readonly by: string } | null;
 }
 
 export interface Said {
@@ -88,11 +88,16 @@ export const createState = (project: string) => {
     /** What the repository was called before. */
     formerly: [] as string[],
     archived: false,
+    /** How long an answer of its API takes. */
+    latencyMs: (): number => 0,
     /** Another address of its git. */
     gitMovedTo: null as string | null,
     maySee: true,
     mayPush: true,
     allowsAutoMerge: true,
+    mayStopAutoMerge: true,
+    /** `on` and `off`, each with the head at that time. */
+    autoMerges: [] as string[],
     hasDependencies: true,
     hasGraphQl: true,
     /** A token that reads pull requests may not. */

@@ -11,6 +11,7 @@ import {
   pullRequestMachine,
 } from '../../../machines/pull-request/pull-request-machine.ts';
 import type { TaskId } from '../../../machines/task.ts';
+import { type Forge, ForgeError } from '../../forge/port.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { PullRequestView, TaskView } from '../../journal/task-view.ts';
 import type { Store } from '../../store/port.ts';
@@ -75,6 +76,12 @@ export interface PullRequestPorts extends HostPorts {
   readonly place: FindForge;
 }
 
+/** One that is gone is found when it is published. */
+const withdraw = (forge: Forge, number: number, signal: AbortSignal): Promise<void> =>
+  forge.withdraw(number, signal).catch((error: unknown) => {
+    if (!(error instanceof ForgeError) || error.fault !== 'gone') throw error;
+  });
+
 const createPublish = (ports: PullRequestPorts, stackedOn: StackedOn) => {
   const { workspace, status, place, now } = ports;
   const takeIn = createTakeIn({ place, workspace });
@@ -85,7 +92,12 @@ const createPublish = (ports: PullRequestPorts, stackedOn: StackedOn) => {
     const { forge, url, token, repository } = await place(signal);
     const branch = branchOf(context);
     let seen = published?.headSha ?? null;
-    const push = () => workspace.push(taskId, attempt, { url, branch, seen, token }, signal);
+    const push = async () => {
+      // The forge would merge a head that nobody tested.
+      if (published !== null && task.work?.commit !== published.headSha)
+        await withdraw(forge, published.number, signal);
+      return workspace.push(taskId, attempt, { url, branch, seen, token }, signal);
+    };
     let pushed = await push();
     if (pushed?.status === 'moved' && published !== null) {
       await takeIn(context, attempt, signal);

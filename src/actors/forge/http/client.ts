@@ -25,7 +25,7 @@ export interface ForgeOptions {
   readonly pauseMs?: number;
 }
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH';
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 export interface ForgeRequest<Data> {
   readonly method?: Method;
