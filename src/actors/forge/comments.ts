@@ -29,6 +29,8 @@ export interface People {
   readonly judge: (
     signal: AbortSignal,
   ) => (writer: Pick<Written, 'user' | 'author_association'>) => Promise<boolean>;
+  /** The account of our token. */
+  readonly login: (signal: AbortSignal) => Promise<string>;
   /** Tells whether a user is the account of our token. */
   readonly self: (signal: AbortSignal) => Promise<(user: User) => boolean>;
 }

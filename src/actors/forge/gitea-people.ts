@@ -41,7 +41,16 @@ export const createPeople = (
     return logins;
   };
 
+  const login = async (signal: AbortSignal): Promise<string> => {
+    const key = token();
+    const schema = z.object({ login: z.string() });
+    if (self === null || self.token !== key)
+      self = { token: key, login: (await ask({ path: '/user', schema, signal })).login };
+    return self.login;
+  };
+
   return {
+    login,
     isBot: (user) => user !== null && (user.type === 'Bot' || user.login.endsWith('[bot]')),
     judge: (signal) => {
       const mayPush = permissions(signal);
@@ -51,11 +60,7 @@ export const createPeople = (
         mayPush(user.login, true);
     },
     self: async (signal) => {
-      const key = token();
-      const schema = z.object({ login: z.string() });
-      if (self?.token !== key)
-        self = { token: key, login: (await ask({ path: '/user', schema, signal })).login };
-      const own = self?.login.toLowerCase();
+      const own = (await login(signal)).toLowerCase();
       return (user) => user !== null && user.login.toLowerCase() === own;
     },
   };

@@ -137,6 +137,11 @@ export const createGitea = (options: ForgeOptions): Forge => {
 
   return {
     name: `gitea: ${repository}`,
+    about: async (signal) => {
+      const { archived = false, permissions } = await readRepository(signal);
+      const mayPush = permissions?.push !== false && !archived;
+      return { account: await people.login(signal), mayPush, archived };
+    },
     defaultBranch: async (signal) => (await readRepository(signal)).default_branch,
     publish: async (wanted, signal) => {
       requireWritable(await readRepository(signal));

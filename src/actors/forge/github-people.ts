@@ -49,13 +49,18 @@ export const createPeople = (
     }
   };
 
+  const login = async (signal: AbortSignal): Promise<string> => {
+    const key = token();
+    if (self === null || self.token !== key) self = { token: key, login: await askSelf(signal) };
+    return self.login;
+  };
+
   return {
     isBot,
     judge,
+    login,
     self: async (signal) => {
-      const key = token();
-      if (self === null || self.token !== key) self = { token: key, login: await askSelf(signal) };
-      const own = bareName(self.login);
+      const own = bareName(await login(signal));
       return (user) => user !== null && bareName(user.login) === own;
     },
   };

@@ -190,6 +190,11 @@ export const createGitHub = (options: ForgeOptions): Forge => {
 
   return {
     name: `github: ${repository}`,
+    about: async (signal) => {
+      const { archived = false, permissions } = await readRepository(signal);
+      const mayPush = permissions?.push !== false && !archived;
+      return { account: await people.login(signal), mayPush, archived };
+    },
     defaultBranch: async (signal) => (await readRepository(signal)).default_branch,
     publish: async (wanted, signal) => {
       const about = await readRepository(signal);

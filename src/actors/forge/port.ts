@@ -2,6 +2,8 @@
 export interface Forge {
   /** For people: `github: acme/shop` */
   readonly name: string;
+  /** Whose token it is, and what that may do. */
+  about(signal: AbortSignal): Promise<ForgeAccess>;
   /** The branch that pull requests go to when nothing else is said. */
   defaultBranch(signal: AbortSignal): Promise<string>;
   /**
@@ -51,6 +53,12 @@ export interface Forge {
   sent(): number;
   /** One that may have left the list. Null: it was deleted or transferred, or is a pull request. */
   issue(number: number, signal: AbortSignal): Promise<ForgeIssue | null>;
+}
+
+export interface ForgeAccess {
+  readonly account: string;
+  readonly mayPush: boolean;
+  readonly archived: boolean;
 }
 
 export const commentsAtMost = 1_000;

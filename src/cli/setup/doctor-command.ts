@@ -44,6 +44,7 @@ import { version } from '../version.ts';
 import { sourceChecks } from '../work/source-checks.ts';
 import { backendChecks, type Check } from './backend-checks.ts';
 import { cacheChecks } from './cache-check.ts';
+import { forgeChecks } from './forge-check.ts';
 import { interruptedChecks } from './interrupted-checks.ts';
 import { mcpChecks } from './mcp-checks.ts';
 import { mergeCheck } from './merge-check.ts';
@@ -186,6 +187,15 @@ const checkBd = async (
   const found = await bdFor(config, project.root, env).detect();
   const detail = found.state === 'ok' ? `${found.detail} at ${found.program.path}` : found.detail;
   return { check: 'bd', status: found.state === 'ok' ? 'ok' : 'note', detail };
+};
+
+const checkForge = async (
+  { project, env }: CommandContext,
+  loaded: LoadedConfig,
+): Promise<readonly Check[]> => {
+  const workspace = await workspaceFor(loaded, project, env);
+  const config = () => loaded.config.forge;
+  return forgeChecks({ config, variables: env, workspace, now: Date.now });
 };
 
 /** Everyone who reads the project could use the credential, agents included. */
@@ -443,6 +453,7 @@ export const doctor = async (
     ...(await tryCheck('mcp', () => checkProjectServers(context, config))),
     ...(await tryCheck('mcp', () => mcpChecks(context, config))),
     ...(await tryCheck('remote', () => checkRemotes(context))),
+    ...(await tryCheck('forge', () => checkForge(context, loaded))),
     ...checkPrograms(context),
     ...(await tryCheck('bd', () => checkBd(context, config))),
   ];

@@ -11,13 +11,22 @@ import type { Config } from '../schema/config-schema.ts';
 type ForgeConfig = Config['forge'];
 type Variables = Readonly<Record<string, string | undefined>>;
 
-export const forgeToken = (
+/** The variable that has the token; undefined: none has one. */
+const variableWithToken = (
   { type, token_env: own }: ForgeConfig,
   variables: Variables,
-): string | null =>
-  (own === undefined ? forgeKeys[type].variables : [own])
-    .map((name) => variables[name])
-    .find(Boolean) ?? keptKey(variables, forgeKeys[type].name);
+): string | undefined =>
+  (own === undefined ? forgeKeys[type].variables : [own]).find((name) => variables[name]);
+
+export const forgeToken = (config: ForgeConfig, variables: Variables): string | null => {
+  const found = variableWithToken(config, variables);
+  return (found === undefined ? null : variables[found]) ?? keptKey(variables, config.type);
+};
+
+/** Where the token is from, for people; null: there is none. */
+export const forgeTokenSource = (config: ForgeConfig, variables: Variables): string | null =>
+  variableWithToken(config, variables) ??
+  (keptKey(variables, config.type) === null ? null : `agent auth login ${config.type}`);
 
 const forPerson = (message: string, fault = 'gone'): PullRequestError =>
   new PullRequestError({ needs: 'person', fault, message, retryAt: null });
