@@ -98,6 +98,26 @@ test('a commit of a person on its branch becomes part of the next attempt', {
   expect(bare.show(head(), 'person.txt')).toBe('mine\n');
 });
 
+test('a commit of a person becomes part of the work, also before the pull request could be opened', {
+  tags: ['slow'],
+}, async () => {
+  const { github, agent, complete, untilPr } = await openForgeProject(scripts);
+  const { state, bare, fault } = github;
+  const id = await complete('Add a page');
+  const branch = `agent/${id}/pr`;
+  fault({ match: /^POST .*pulls$/, times: 3, status: 500 });
+
+  const published = agent('publish', id);
+  await vi.waitFor(() => expect(bare.tip(branch)).not.toBe(null), { timeout: 60_000 });
+  const theirs = bare.commit(branch, 'person.txt', 'mine\n');
+  await published;
+  await untilPr(id, { state: 'open', checks: 'none' });
+
+  expect(state.pulls).toHaveLength(1);
+  expect(bare.isIn(theirs, branch)).toBe(true);
+  expect(bare.show(branch, 'page.txt')).toBe('line\n');
+});
+
 test('a person who replaces our commits is asked, and nothing is forced', {
   tags: ['slow'],
 }, async () => {

@@ -26,24 +26,22 @@ export const branchOf = ({ taskId }: Pick<PullRequestContext, 'taskId'>): string
 
 export const isOurs = (branch: string): boolean => /^agent\/.+\/pr$/.test(branch);
 
-/** Brings the commits of others on its branch into the work. */
+/** Brings the commits of others on its branch into the work; `pushed`: what this server pushed last. */
 export const createTakeIn =
   ({ place, workspace }: Pick<LandingPorts, 'place' | 'workspace'>) =>
   async (
-    context: PullRequestContext,
-    attempt: number,
+    { taskId }: Pick<PullRequestContext, 'taskId'>,
+    { attempt, headSha: pushed }: Pick<Published, 'attempt' | 'headSha'>,
     signal: AbortSignal,
   ): Promise<Pick<Published, 'headSha' | 'tree'>> => {
-    const { taskId, published } = context;
     const { url, token } = await place(signal);
-    const branch = branchOf(context);
+    const branch = branchOf({ taskId });
     const commit = await workspace.fetch({ url, branch, token }, signal);
     if (commit === null)
       throw forPerson(
         `somebody removed the branch ${branch}; publish again to push it anew`,
         'gone',
       );
-    const pushed = published?.headSha ?? commit;
     const taken = await workspace.takeIn(taskId, attempt, { commit, pushed }, signal);
     if (taken?.status === 'taken') return { headSha: taken.commit, tree: taken.tree };
     throw forPerson(

@@ -28,7 +28,7 @@ import { branchOf, createMerge, createTakeIn, createUpdateToBase } from './landi
 import { createWatch, type KnownPullRequests, type StackedOn } from './look.ts';
 import { pullRequestId, viewOfPullRequest } from './pull-request-view.ts';
 import { createPulse, type Pulse } from './pulse.ts';
-import { createUntilNews, forPerson } from './until-news.ts';
+import { createUntilNews, forPerson, PullRequestError } from './until-news.ts';
 import { publishWished } from './wished-work.ts';
 
 export interface PublishRequest {
@@ -82,6 +82,13 @@ const withdraw = (forge: Forge, number: number, signal: AbortSignal): Promise<vo
     if (!(error instanceof ForgeError) || error.fault !== 'gone') throw error;
   });
 
+/** Null: a person has to mend it. */
+const orNone = <Result>(work: Promise<Result>): Promise<Result | null> =>
+  work.catch((error: unknown) => {
+    if (error instanceof PullRequestError) return null;
+    throw error;
+  });
+
 const createPublish = (ports: PullRequestPorts, stackedOn: StackedOn) => {
   const { workspace, status, place, now } = ports;
   const takeIn = createTakeIn({ place, workspace });
@@ -99,10 +106,14 @@ const createPublish = (ports: PullRequestPorts, stackedOn: StackedOn) => {
       return workspace.push(taskId, attempt, { url, branch, seen, token }, signal);
     };
     let pushed = await push();
-    if (pushed?.status === 'moved' && published !== null) {
-      await takeIn(context, attempt, signal);
-      seen = pushed.commit;
-      pushed = await push();
+    // A server that was killed may have pushed this work before, and somebody else on top of it.
+    const last = published?.headSha ?? task.work?.commit;
+    if (pushed?.status === 'moved' && last !== undefined) {
+      const taken = takeIn(context, { attempt, headSha: last }, signal);
+      if ((await (published === null ? orNone(taken) : taken)) !== null) {
+        seen = pushed.commit;
+        pushed = await push();
+      }
     }
     if (pushed === null) throw forPerson(`attempt ${attempt} changed nothing that could be pushed`);
     if (pushed.status === 'refused')
@@ -139,7 +150,7 @@ const providePullRequestActors = (
       takeIn: untilNews(async (context, signal) => {
         const { published } = context;
         if (published === null) throw new Error('it is published before it is looked at');
-        const taken = await takeIn(context, published.attempt, signal);
+        const taken = await takeIn(context, published, signal);
         // Its checks begin anew.
         return { ...published, ...taken, at: ports.now() };
       }),
