@@ -338,7 +338,7 @@ describe('requests', () => {
     const text = check && (await world.forge.failure(check, never));
 
     expect(text).toContain('it broke');
-    expect(world.github.heardByFiles).toEqual([
+    expect(world.github.heardByFiles).toMatchObject([
       { what: expect.stringMatching(/^GET \/logs\//), authorization: undefined, status: 200 },
     ]);
   });

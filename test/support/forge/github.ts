@@ -40,6 +40,8 @@ export interface Heard {
   /** `GET /repos/acme/shop/pulls/1?page=1` */
   readonly what: string;
   readonly authorization: string | undefined;
+  /** As the server that asked names it. */
+  readonly host: string | undefined;
   readonly status: number;
 }
 
@@ -198,8 +200,8 @@ export const openForge = async (
   const heardByFiles: Heard[] = [];
   const note = (request: IncomingMessage, response: ServerResponse, what: string, list: Heard[]) =>
     response.once('close', () => {
-      const { authorization } = request.headers;
-      list.push({ what, authorization, status: response.statusCode });
+      const { authorization, host } = request.headers;
+      list.push({ what, authorization, host, status: response.statusCode });
     });
 
   const files = await listen((request, response) => {
