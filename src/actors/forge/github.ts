@@ -179,7 +179,12 @@ export const createGitHub = (options: ForgeOptions): Forge => {
     if (asked == null || !(await people.self(signal))(asked.enabled_by)) return;
     const body = { query: disableAutoMerge, variables: { id } };
     const send = { method: 'POST', path: '/graphql', body, schema: graphqlSchema } as const;
-    const [first] = (await ask({ ...send, signal })).errors ?? [];
+    const { errors = [] } = await ask({ ...send, signal }).catch((error: unknown) => {
+      if (!isFault(error, 404)) throw error;
+      // It is on, so that this is no pull request that is gone.
+      return { errors: [{ message: error.message, type: 'FORBIDDEN' }] };
+    });
+    const [first] = errors;
     // It may be off already, since an earlier answer was lost.
     if (first === undefined || (await readPull(number, signal)).auto_merge == null) return;
     throw new ForgeError(

@@ -469,9 +469,12 @@ describe('auto-merge that cannot be switched off', () => {
     return { ...world, number };
   };
 
-  test('names the right', async () => {
+  test.each([
+    ['the token may not', { mayStopAutoMerge: false }],
+    ['GraphQL is not there', { hasGraphQl: false }],
+  ])('names the right where %s', async (_, state) => {
     const { github, forge, number } = await withAutoMerge();
-    github.state.mayStopAutoMerge = false;
+    Object.assign(github.state, state);
 
     expect(await faultOf(forge.withdraw(number, never))).toMatchObject({
       fault: 'right',
