@@ -78,9 +78,14 @@ const openBatch = async (start: number) => {
 type Batch = Awaited<ReturnType<typeof openBatch>>;
 
 /** Waits for the state that kills have met least of those that come up, then kills in it. */
-const killIn = async ({ stateDir, stopServer, random }: Batch, hits: Map<string, number>) => {
+const killIn = async (
+  { stateDir, stopServer, random }: Batch,
+  hits: Map<string, number>,
+  startMs: number,
+) => {
   const states = openStates(stateDir);
-  const until = Date.now() + 500 + random() * 2_500;
+  // A slow machine needs longer for the same steps.
+  const until = Date.now() + 500 + random() * (2_500 + 2 * startMs);
   const least = (): number => Math.min(...invoking.map((name) => hits.get(name) ?? 0));
   while (Date.now() < until && !states.now().some((name) => (hits.get(name) ?? 0) <= least()))
     await delay(5);
@@ -112,18 +117,22 @@ const runBatch = async (batch: Batch, hits: Map<string, number>) => {
     state.pulls.length === ids.length && state.pulls.every((pull) => pull.state === 'closed');
   const clock = setInterval(people.step, 100);
   let kills = 0;
+  let startMs = 0;
   let openSince = Number.POSITIVE_INFINITY;
   while (!isOver() && Date.now() - began < longestMs) {
     if (state.pulls.length === ids.length) openSince = Math.min(openSince, Date.now());
-    if (Date.now() - openSince > faultyMs) {
+    const now = Date.now();
+    if (now - openSince > faultyMs || now - began > longestMs / 3) {
       people.calm();
       await delay(500);
       continue;
     }
     await delay(random() * 500);
-    await killIn(batch, hits);
+    await killIn(batch, hits, startMs);
     kills += 1;
+    const startedAt = Date.now();
     await start();
+    startMs = Date.now() - startedAt;
   }
   clearInterval(clock);
   if (isOver()) await discarded;
