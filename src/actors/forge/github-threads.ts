@@ -29,7 +29,8 @@ const threadsSchema = z.object({
   pageInfo: z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() }),
   nodes: z.array(threadSchema),
 });
-const noThreads: z.infer<typeof threadsSchema> = {
+type Threads = z.infer<typeof threadsSchema>;
+const noThreads: Threads = {
   pageInfo: { hasNextPage: false, endCursor: null },
   nodes: [],
 };
@@ -60,7 +61,7 @@ export const createThreads = ({ ask }: ForgeClient, repository: string) => {
   };
 
   const find = async (number: number, first: string, signal: AbortSignal) => {
-    let next = { hasNextPage: true, endCursor: null as string | null };
+    let next: Threads['pageInfo'] = { hasNextPage: true, endCursor: null };
     for (let at = 0; at < pagesAtMost && next.hasNextPage; at += 1) {
       const { nodes, pageInfo } = await page(number, next.endCursor, signal);
       const found = nodes.find(
