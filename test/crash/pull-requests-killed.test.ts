@@ -150,10 +150,12 @@ test(`${batches * perBatch} pull requests under faults and kills are merged once
   for (let at = 0; at < batches; at += 1) {
     const own = seed + at;
     const batch = await openBatch(own * 7);
-    const { agent, github, people, stopServer, stateDir } = batch;
+    const { agent, github, people, stopServer, stateDir, untilPr } = batch;
     const { state, bare } = github;
     const { wanted, unwanted, kills, ms } = await runBatch(batch, hits);
     const prs = [];
+    // What is merged there, the server sees at its next look; else `unmerged` says why.
+    for (const id of wanted) await untilPr(id, { state: 'merged' }).catch(() => null);
     for (const id of wanted) prs.push(JSON.parse((await agent('show', id, '--json')).out));
     await stopServer();
     const store = createSqliteStore({ file: join(stateDir, 'journal.db'), redact: (text) => text });
