@@ -11,7 +11,7 @@ import { buildPage } from './page.mjs';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
 const target = 'es2023';
-const programs = ['cli/agent', 'cli/agent-server'];
+const programs = ['cli/agent', 'cli/agent-server', 'cli/agent-hub'];
 /** The server starts them as threads. */
 const threads = ['workspace/saving/snapshot-worker', 'gates/judge', 'tools/make-edits'].map(
   (name) => `actors/${name}`,

@@ -110,7 +110,7 @@ const photograph = async ({ build: id, tests }) => {
   });
   try {
     const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
-    await page.goto(await agent('open', '--print'));
+    await page.goto(await agent('open', '--direct', '--print'));
     for (const [name, address] of Object.entries(views)) {
       await page.evaluate((hash) => {
         location.hash = hash;

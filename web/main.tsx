@@ -21,14 +21,15 @@ import { Shell } from './shell/shell.tsx';
 import { Login } from './views/login/login.tsx';
 
 const Page = () => {
-  const { state } = session.value;
+  const { value } = session;
+  const { state } = value;
   useEffect(() => {
     if (state !== 'in') return undefined;
     void goLive();
     return followTotals();
   }, [state]);
-  if (state === 'checking') return null;
-  return state === 'in' ? <Shell /> : <Login />;
+  if (value.state === 'out') return <Login message={value.message} />;
+  return state === 'in' ? <Shell /> : null;
 };
 
 const start = async (): Promise<void> => {

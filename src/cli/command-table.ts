@@ -1,4 +1,5 @@
 import { type CliCommand, defineCommand } from './declarations/command.ts';
+import { hubCommand } from './declarations/hub.ts';
 import { runManyCommand } from './declarations/run-many.ts';
 import { retryCommand, roleCommands } from './declarations/runs.ts';
 import { linkCommands, setupCommands } from './declarations/setup.ts';
@@ -55,6 +56,7 @@ export const commandTable: readonly CliCommand[] = [
   dependencyCommand,
   usageCommand,
   ...setupCommands,
+  hubCommand,
   pruneCommand,
   ...linkCommands,
   completing,

@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Answer } from '../actors/store/port.ts';
 import { afterAnswer } from '../actors/store/rows/rows.ts';
@@ -68,12 +69,11 @@ const digest = (text: string): Buffer => createHash('sha256').update(text).diges
 export const safeEqual = (one: string, other: string): boolean =>
   timingSafeEqual(digest(one), digest(other));
 
-const rawValues = (request: FastifyRequest, name: string): readonly string[] => {
-  const { rawHeaders } = request.raw;
-  return rawHeaders.filter(
-    (_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name,
-  );
-};
+export const rawValues = (
+  { rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>,
+  name: string,
+): readonly string[] =>
+  rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
 
 const routeOf = ({ method, routeOptions }: FastifyRequest): string =>
   `${method} ${routeOptions.url ?? ''}`;
@@ -97,12 +97,12 @@ const opensPage = (request: FastifyRequest): boolean =>
  * web page sends to this machine.
  */
 const refusedBy = (request: FastifyRequest, hosts: readonly string[]): string | null => {
-  const given = rawValues(request, 'host');
+  const given = rawValues(request.raw, 'host');
   const [host] = given;
   if (given.length !== 1 || host === undefined || !hosts.includes(host.toLowerCase()))
     return 'the Host header';
   if (!(request.raw.url ?? '').startsWith('/')) return 'the request target';
-  const [origin, ...more] = rawValues(request, 'origin');
+  const [origin, ...more] = rawValues(request.raw, 'origin');
   if (
     more.length > 0 ||
     (origin !== undefined && !hosts.some((name) => origin.toLowerCase() === `http://${name}`))
@@ -116,8 +116,8 @@ const refusedBy = (request: FastifyRequest, hosts: readonly string[]): string | 
 };
 
 /** Null when the request has no token, or more than one. */
-export const bearerToken = (request: FastifyRequest): string | null => {
-  const values = rawValues(request, 'authorization');
+export const bearerToken = ({ raw }: { readonly raw: IncomingMessage }): string | null => {
+  const values = rawValues(raw, 'authorization');
   const match =
     values.length === 1 ? /^Bearer ([A-Za-z0-9_-]{1,256})$/.exec(values[0] ?? '') : null;
   return match?.[1] ?? null;

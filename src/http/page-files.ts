@@ -10,7 +10,7 @@ export interface PageFile {
 /** By name: `index.html`, and the names in `assets`, which hold a hash of what is in the file. */
 export type PageFiles = ReadonlyMap<string, PageFile>;
 
-const pageHeaders = {
+export const pageHeaders = {
   ...answerHeaders,
   'content-security-policy': [
     "default-src 'self'",

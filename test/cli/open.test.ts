@@ -12,7 +12,7 @@ const address = /^http:\/\/127\.0\.0\.1:\d+\/#c=[\w-]{43}$/;
 test('open --print starts a server and prints an address that works once', async () => {
   const project = openProject();
 
-  const { code, out } = await project.agent('open', '--print');
+  const { code, out } = await project.agent('open', '--direct', '--print');
 
   expect([code, out.trim()]).toEqual([0, expect.stringMatching(address)]);
   const { origin, hash } = new URL(out.trim());
@@ -29,8 +29,8 @@ test('open names the task, and refuses one that does not exist', async () => {
   const project = openProject();
   const id = (await project.agent('create', 'x')).out.trim();
 
-  const opened = await project.agent('open', id, '--print');
-  const unknown = await project.agent('open', 'bd-none', '--print');
+  const opened = await project.agent('open', '--direct', id, '--print');
+  const unknown = await project.agent('open', '--direct', 'bd-none', '--print');
 
   expect(opened.out.trim()).toMatch(new RegExp(`&task=${id}$`));
   expect([unknown.code, unknown.out]).toEqual([3, '']);
@@ -56,6 +56,7 @@ test('open gives a file that leads to the address to the opener: no argument hol
   const opened = await project.agentWith(
     env,
     'open',
+    '--direct',
     (await project.agent('create', 'x')).out.trim(),
   );
 
@@ -82,7 +83,7 @@ test('open gives a file that leads to the address to the opener: no argument hol
 testUnless(noBrowser)('a browser that opens the file is signed in', async () => {
   const project = openProject();
   const { env, argument } = desktop(0);
-  await project.agentWith(env, 'open');
+  await project.agentWith(env, 'open', '--direct');
   const browser = await startBrowser();
   onTestFinished(() => browser.close());
   const page = await browser.newPage();
@@ -98,8 +99,8 @@ test('open prints the address where there is no desktop, or its opener fails, an
   const project = openProject();
   const { env } = desktop(3);
 
-  const failed = await project.agentWith(env, 'open');
-  const printed = await project.agentWith({ BROWSER: undefined }, 'open');
+  const failed = await project.agentWith(env, 'open', '--direct');
+  const printed = await project.agentWith({ BROWSER: undefined }, 'open', '--direct');
 
   for (const { out, err } of [failed, printed]) {
     expect(out.trim()).toMatch(address);
@@ -111,7 +112,7 @@ test('open prints the address where there is no desktop, or its opener fails, an
 test('a file that leads to a code is removed when the server starts again', async () => {
   const project = openProject();
   const { env } = desktop(0);
-  await project.agentWith(env, 'open');
+  await project.agentWith(env, 'open', '--direct');
   expect(pagesIn(project.stateDir)).toHaveLength(1);
   await project.stopServer();
 
@@ -123,7 +124,7 @@ test('a file that leads to a code is removed when the server starts again', asyn
 test('open --json prints the address and when it ends', async () => {
   const project = openProject();
 
-  const { out } = await project.agent('open', '--json');
+  const { out } = await project.agent('open', '--direct', '--json');
 
   expect(JSON.parse(out)).toEqual({
     url: expect.stringMatching(address),

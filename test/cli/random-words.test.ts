@@ -7,7 +7,7 @@ import { isLong } from '../support/long.ts';
 import { randomFrom, seed } from '../support/random.ts';
 
 /** They wait for an input, a browser or a signal, or start a server. */
-const notRun = new Set(['mcp', 'open', 'server']);
+const notRun = new Set(['hub', 'mcp', 'open', 'server']);
 const documented = new Set<number | null>([...Object.values(exitCodes), 78]);
 /** A stack, a name of an error class or of a system call, a word of a library. */
 const notForPeople =

@@ -67,6 +67,7 @@ export const openPageProject = async (atEnd: AtEnd, first: readonly object[] = [
     create: async (title: string, ...more: string[]) =>
       (await agent('create', title, ...more)).out.trim(),
     /** The one-time address of the page. */
-    address: async (...more: string[]) => (await agent('open', '--print', ...more)).out.trim(),
+    address: async (...more: string[]) =>
+      (await agent('open', '--direct', '--print', ...more)).out.trim(),
   };
 };

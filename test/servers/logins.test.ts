@@ -48,7 +48,7 @@ describeUnless(noPostgres)('logins at several servers', () => {
   }, async () => {
     const { address, one, two } = await openTwo();
     const [here, there] = [one.serverFile().url, two.serverFile().url];
-    const code = (await one.agent('open', '--print')).out.trim().split('#c=')[1] ?? '';
+    const code = (await one.agent('open', '--direct', '--print')).out.trim().split('#c=')[1] ?? '';
     const exchange = (url: string) =>
       ask(url, '/page/session', null, { method: 'POST', body: JSON.stringify({ code }) });
 

@@ -171,7 +171,7 @@ export const removeDependency = (task_id: string, depends_on: string) =>
 
 /** The file of `agent export`. @throws CallError */
 export const exportTask = async (task_id: string): Promise<Blob> => {
-  const response = await request(`/export/${encodeURIComponent(task_id)}`);
+  const response = await request(`export/${encodeURIComponent(task_id)}`);
   if (!response.ok) throw new Error(`Not exported: the server answered ${response.status}.`);
   return response.blob();
 };

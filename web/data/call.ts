@@ -1,4 +1,4 @@
-import { authorization, endSession } from './session.ts';
+import { ask } from './session.ts';
 import type { Params } from './source.ts';
 
 /** An error answer of the server. */
@@ -21,23 +21,16 @@ interface Answer {
 const askMs = 60_000;
 
 /** Also for answers outside JSON-RPC. @throws CallError */
-export const request = async (path: string, init: RequestInit = {}): Promise<Response> => {
-  let response: Response;
+export const request = async (path: string, init?: RequestInit): Promise<Response> => {
   try {
-    response = await fetch(path, {
-      signal: AbortSignal.timeout(askMs),
-      ...init,
-      headers: { ...init.headers, ...authorization() },
-    });
+    return await ask(path, { signal: AbortSignal.timeout(askMs), ...init });
   } catch {
     throw new CallError('server_lost', 'The server does not answer.');
   }
-  if (response.status === 401) endSession();
-  return response;
 };
 
 const post = async (body: unknown): Promise<unknown> => {
-  const response = await request('/a2a/execute', {
+  const response = await request('a2a/execute', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),

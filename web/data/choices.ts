@@ -1,5 +1,5 @@
 /** Choices stay in the browser; one that keeps nothing forgets them with the page. */
-const prefix = 'agent-task-server.';
+const prefix = `agent-task-server.${location.pathname.slice(1)}`;
 
 export const chosen = (name: string): unknown => {
   try {

@@ -15,48 +15,64 @@ export type Session =
 export const session = signal<Session>({ state: 'checking' });
 
 const key = 'agent-task-server.session';
+/** Where the hub serves this page, its script signs in with the key of the browser. */
+const hubScript = location.pathname.startsWith('/p/') ? '/hub/sign-in.js' : null;
+const askHub = (): Promise<typeof import('../hub/sign-in.ts')> =>
+  import(/* @vite-ignore */ `${hubScript}`);
 
 /** Null when there is none; then requests have no token, which `server.auth: none` accepts. */
-const storedToken = (): string | null => sessionStorage.getItem(key);
-
-export const authorization = (): Readonly<Record<string, string>> => {
-  const token = storedToken();
-  return token === null ? {} : { authorization: `Bearer ${token}` };
-};
+let token = hubScript === null ? sessionStorage.getItem(key) : null;
 
 /** The first message stays: an answer that comes late knows less. */
-export const signOutHere = (message: string | null): void => {
+const signOutHere = (message: string | null): void => {
+  token = null;
   sessionStorage.removeItem(key);
   if (session.value.state !== 'out') session.value = { state: 'out', message };
 };
-
-/** The server no longer takes the token of this tab; it does not say why. */
-export const endSession = (): void =>
-  signOutHere(
-    'Your session has ended: the server was started again, or 12 hours are over. Run agent open for a new one.',
-  );
 
 const messageIn = async (response: Response): Promise<string> => {
   const body = (await response.json().catch(() => null)) as { error?: { message?: string } } | null;
   return body?.error?.message ?? `the server answered ${response.status}`;
 };
 
+const askOnce = (path: string, init: RequestInit = {}): Promise<Response> =>
+  fetch(path, {
+    ...init,
+    headers: { ...init.headers, ...(token === null ? {} : { authorization: `Bearer ${token}` }) },
+  });
+
+/** @returns why this tab is not signed in at the hub, or null */
+const enterHub = async (code: string): Promise<string | null> => {
+  const found = await (await askHub()).enter(code);
+  token = found.token;
+  return found.refused;
+};
+
+/** Paths are relative: the page may be below another one. A server does not say why it refuses. */
+export const ask = async (path: string, init?: RequestInit): Promise<Response> => {
+  const response = await askOnce(path, init);
+  if (response.status !== 401) return response;
+  if (hubScript !== null && (await enterHub('')) === null) return askOnce(path, init);
+  signOutHere(
+    'Your session has ended: the server was started again, or 12 hours are over. Run agent open for a new one.',
+  );
+  return response;
+};
+
 /** @returns why the code does not work, or null */
 const exchange = async (code: string): Promise<string | null> => {
-  const response = await fetch('/page/session', {
+  const response = await fetch('page/session', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ code }),
   });
   if (!response.ok) return messageIn(response);
-  const { token } = (await response.json()) as { token: string };
+  ({ token } = (await response.json()) as { token: string });
   sessionStorage.setItem(key, token);
   return null;
 };
 
 type SignedIn = Extract<Session, { readonly state: 'in' }>;
-
-const askServer = (): Promise<Response> => fetch('/page/session', { headers: authorization() });
 
 const readSession = async (response: Response): Promise<SignedIn> => ({
   ...((await response.json()) as Omit<SignedIn, 'state'>),
@@ -64,7 +80,7 @@ const readSession = async (response: Response): Promise<SignedIn> => ({
 });
 
 const check = async (refusal: string | null): Promise<void> => {
-  const response = await askServer();
+  const response = await askOnce('page/session');
   if (!response.ok) return signOutHere(refusal);
   session.value = await readSession(response);
 };
@@ -74,8 +90,7 @@ const check = async (refusal: string | null): Promise<void> => {
  * has no frames. @throws when it does not answer
  */
 export const hasRunOn = async (): Promise<boolean> => {
-  const response = await askServer();
-  if (response.status === 401) endSession();
+  const response = await ask('page/session');
   if (!response.ok) throw new Error(`the server answered ${response.status}`);
   const found = await readSession(response);
   const { value: before } = session;
@@ -100,7 +115,8 @@ export const signIn = async (): Promise<void> => {
   const code = takeCode();
   session.value = { state: 'checking' };
   try {
-    await check(code === null ? null : await exchange(code));
+    const enter = hubScript === null ? exchange : enterHub;
+    await check(code === null && hubScript === null ? null : await enter(code ?? ''));
   } catch {
     session.value = { state: 'out', message: 'The server does not answer.' };
   }
@@ -112,7 +128,10 @@ export const repository = computed(() =>
 );
 
 export const signOut = async (): Promise<void> => {
-  const headers = authorization();
+  const ended =
+    hubScript === null
+      ? askOnce('page/session', { method: 'DELETE', keepalive: true })
+      : (await askHub()).leave();
   signOutHere('You are signed out.');
-  await fetch('/page/session', { method: 'DELETE', headers, keepalive: true }).catch(() => null);
+  await ended.catch(() => null);
 };

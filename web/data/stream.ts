@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { createSseParser, type SseEvent } from '../../src/cli/client/sse-parser.ts';
 import type { Frame } from './frame.ts';
-import { authorization, endSession, hasRunOn } from './session.ts';
+import { ask, hasRunOn } from './session.ts';
 
 export type Link =
   | { readonly state: 'connecting' }
@@ -112,12 +112,8 @@ const connectOnce = async (user: StreamUser, wasCut: boolean): Promise<End> => {
   let catchUp: ReturnType<typeof createCatchUp> | null = null;
   try {
     if (wasCut && !(await hasRunOn())) lastId = null;
-    const resume = lastId === null ? {} : { 'last-event-id': `${lastId}` };
-    const response = await fetch('/stream', {
-      headers: { ...authorization(), ...resume },
-      signal: abort.signal,
-    });
-    if (response.status === 401) endSession();
+    const headers: HeadersInit = lastId === null ? {} : { 'last-event-id': `${lastId}` };
+    const response = await ask('stream', { headers, signal: abort.signal });
     // The server has another journal than the one this page has read.
     if (response.status === 400) lastId = null;
     if (!response.ok || response.body === null) return 'refused';

@@ -45,7 +45,7 @@ export const readUsage = async (): Promise<void> => {
 };
 
 export const readHealth = async (): Promise<void> => {
-  const found = (await (await request('/health')).json()) as Partial<Health>;
+  const found = (await (await request('health')).json()) as Partial<Health>;
   // An error of the server has no checks.
   health.value = found.checks === undefined ? null : (found as Health);
 };

@@ -52,7 +52,7 @@ const Attached = ({ task: { task_id, attachments = [] } }: { task: TaskView }) =
       <Picture
         key={digest}
         name={name || 'Image'}
-        read={async () => (await request(`/images/${task_id}/${digest}`)).blob()}
+        read={async () => (await request(`images/${task_id}/${digest}`)).blob()}
       />
     ))}
   </div>
@@ -71,7 +71,7 @@ const Attach = ({ images, fail }: AttachProps) => {
     for (const file of given)
       try {
         const headers = { 'content-type': file.type };
-        const response = await request('/images', { method: 'POST', headers, body: file });
+        const response = await request('images', { method: 'POST', headers, body: file });
         const { digest, error } = await response.json();
         if (!response.ok) throw new Error(`${file.name}: ${error.message}`);
         const others = images.value.filter((each) => each.digest !== digest);

@@ -8,7 +8,7 @@ import { keptKeysProblem } from '../server/secrets/kept-keys.ts';
 import { ConfigError } from './config-error.ts';
 import { linesOfJson } from './json-lines.ts';
 import type { Project } from './places/project.ts';
-import { existingUserFiles } from './places/user-files.ts';
+import { existingUserFiles, userFilesOf } from './places/user-files.ts';
 import { type Policies, policyLayers, readPolicies, refusedAddresses } from './policy.ts';
 import { placesOfKey } from './schema/config-keys.ts';
 import { type Config, configSchema, configSections } from './schema/config-schema.ts';
@@ -140,6 +140,19 @@ const merged = (under: Tree, over: Tree): Tree => {
   return result;
 };
 
+/** One hub serves all projects of a person. */
+const notOfProject = (
+  { project }: ConfigFlags,
+  env: NodeJS.ProcessEnv,
+  source: string,
+  tree: Tree,
+): readonly string[] =>
+  project !== undefined && 'hub' in tree && source === userFilesOf(project, env).project
+    ? [
+        `${source}: hub: one hub serves all your projects; set it in your file for every project: agent config set hub.port <port> --global`,
+      ]
+    : [];
+
 const absolute = (file: string, value: unknown): unknown =>
   typeof value === 'string' ? resolve(dirname(file), value) : value;
 
@@ -267,6 +280,7 @@ export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedCo
     ...read.flatMap(({ source, text, tree }) =>
       problemLines(parseWithProblems(configSections, tree), source, text),
     ),
+    ...read.flatMap(({ source, tree }) => notOfProject(flags, env, source, tree)),
     ...overrides.flatMap((one) =>
       problemLines(parseWithProblems(configSections, withOverrides({}, [one])), one.source),
     ),

@@ -233,6 +233,11 @@ export const setupCommands: readonly CliCommand[] = [
         default: false,
         describe: 'Print the address, which works once and for 60 seconds, and open nothing',
       },
+      direct: {
+        type: 'switch',
+        default: false,
+        describe: "Open the server's own page, without the page of all your projects",
+      },
     },
     common: startsServer,
     examples: [

@@ -1,9 +1,14 @@
 import { spawn } from 'node:child_process';
+import { resolve } from 'node:path';
 import { textIn } from '../../machines/json.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { findServer } from '../client/find-server.ts';
 import { sendHttpRequest, socketLost } from '../client/http-request.ts';
 import { errorInAnswer, readBody } from '../client/transport.ts';
+import { addressAt } from '../hub/hub-command.ts';
+import { hubFolderOf } from '../hub/hub-place.ts';
+import { registerProject } from '../hub/known-projects.ts';
+import { askHub, findHub, reachHub } from '../hub/reach-hub.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { removeRedirect, writeRedirect } from './redirect-page.ts';
 
@@ -45,18 +50,46 @@ const askPageMs = 10_000;
 export interface OpenArgs {
   readonly task_id: string | undefined;
   readonly print: boolean;
+  /** The server's own page, as at a machine without a hub. */
+  readonly direct: boolean;
+  readonly start: boolean;
 }
 
 interface OneTimeAddress {
   readonly code: string;
   readonly url: string;
   readonly expires_at: string;
+  /** Of who removes the file that leads to the address. */
+  readonly stateDir: string;
 }
 
-/** @throws CallError */
-const oneTimeAddress = async (
+const fragmentOf = (code: string, taskId: string | undefined): string =>
+  `#c=${code}${taskId === undefined ? '' : `&task=${encodeURIComponent(taskId)}`}`;
+
+/** The page of this project at the hub, which is started if needed. @throws CallError, ConfigError */
+const addressAtHub = async (
+  { project, config, connection, env }: CommandContext,
+  { task_id: taskId, start }: OpenArgs,
+): Promise<OneTimeAddress> => {
+  const client = start ? await connection.server() : await connection.files();
+  if (taskId !== undefined) await client.call('status', { task_id: taskId });
+  const { slug } = registerProject(project, config === null ? undefined : resolve(config));
+  const { url: hubUrl } = await reachHub(env, undefined);
+  const answer = await askHub(env, 'POST', '/codes');
+  const [code, expires] = [textIn(answer, 'code'), textIn(answer, 'expires_at')];
+  if (code === null || expires === null) throw socketLost(new Error('the answer has no code'));
+  return {
+    code,
+    url: `${addressAt(hubUrl, slug)}${fragmentOf(code, taskId)}`,
+    expires_at: expires,
+    stateDir: hubFolderOf(env),
+  };
+};
+
+/** The page of the server itself. @throws CallError */
+const addressAtServer = async (
   { project, connection }: CommandContext,
-  taskId: string | undefined,
+  { task_id: taskId }: OpenArgs,
 ): Promise<OneTimeAddress> => {
   const client = await connection.server();
   if (taskId !== undefined) await client.call('status', { task_id: taskId });
@@ -70,28 +103,27 @@ const oneTimeAddress = async (
   const [code, expires] = [textIn(answer, 'code'), textIn(answer, 'expires_at')];
   if (code === null || expires === null)
     throw errorInAnswer(answer) ?? socketLost(new Error('the answer has no code'));
-  const target = taskId === undefined ? '' : `&task=${encodeURIComponent(taskId)}`;
-  return { code, url: `${address.url}/#c=${code}${target}`, expires_at: expires };
+  const url = `${address.url}/${fragmentOf(code, taskId)}`;
+  return { code, url, expires_at: expires, stateDir: project.stateDir };
 };
 
 /** True when a browser was started with a file that leads to the address. */
 const openThroughFile = async (
-  { project: { stateDir }, env }: CommandContext,
-  { code, url }: OneTimeAddress,
+  { env }: CommandContext,
+  { code, url, stateDir }: OneTimeAddress,
 ): Promise<boolean> => {
   const opened = await openBrowser(writeRedirect(stateDir, code, url), env);
-  // The server removes it when the code is used or too old.
+  // The server or the hub removes it when the code is used or too old.
   if (!opened) removeRedirect(stateDir, code);
   return opened;
 };
 
 /** The address holds a code that works once and for 60 seconds. */
-export const openPage = async (
-  context: CommandContext,
-  { task_id, print }: OpenArgs,
-): Promise<number> => {
-  const { io, json } = context;
-  const found = await oneTimeAddress(context, task_id);
+export const openPage = async (context: CommandContext, args: OpenArgs): Promise<number> => {
+  const { io, json, env } = context;
+  const { print, direct, start } = args;
+  const isAtHub = !direct && (start || (await findHub(env)) !== null);
+  const found = await (isAtHub ? addressAtHub(context, args) : addressAtServer(context, args));
   const { url, expires_at } = found;
   if (json) io.json({ url, expires_at });
   else if (print) io.out(url);

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import type { PageFiles } from '../../http/page-files.ts';
 
-const pageFolder = new URL('../../../dist/page/', import.meta.url);
+const folderOf = (name: string): URL => new URL(`../../../dist/${name}/`, import.meta.url);
 
 const contentTypes: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -11,25 +11,30 @@ const contentTypes: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-const assetsOf = (): readonly string[] => {
+const assetsOf = (folder: URL): readonly string[] => {
   try {
     return [
-      'index.html',
-      ...readdirSync(new URL('assets/', pageFolder)).map((name) => `assets/${name}`),
+      ...readdirSync(folder).filter((name) => name.includes('.')),
+      ...readdirSync(new URL('assets/', folder)).map((name) => `assets/${name}`),
     ];
   } catch {
     return [];
   }
 };
 
-/** The built page; empty when it is not built. */
-export const readPage = (): PageFiles =>
+const readFiles = (folder: URL): PageFiles =>
   new Map(
-    assetsOf().map((name) => [
+    assetsOf(folder).map((name) => [
       name,
       {
         type: contentTypes[extname(name)] ?? 'application/octet-stream',
-        body: readFileSync(new URL(name, pageFolder)),
+        body: readFileSync(new URL(name, folder)),
       },
     ]),
   );
+
+/** The built page of a project; empty when it is not built. */
+export const readPage = (): PageFiles => readFiles(folderOf('page'));
+
+/** The front page of the hub. */
+export const readFront = (): PageFiles => readFiles(folderOf('hub'));

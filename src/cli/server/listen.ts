@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { chmodSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
@@ -77,20 +77,18 @@ const closeServer = (server: Server): void => {
   server.closeAllConnections();
 };
 
+const timeoutsOf = ({ server }: FastifyInstance) => {
+  const { headersTimeout, requestTimeout, keepAliveTimeout } = server;
+  return { headersTimeout, requestTimeout, keepAliveTimeout, connectionsCheckingInterval: 1_000 };
+};
+
 /** Serves ::1 too, so that no other user can take that address. */
 const openSecond = async (
   app: FastifyInstance,
   port: number,
   watch: (server: Server) => void,
 ): Promise<{ port: number; server: Server | null }> => {
-  const { headersTimeout, requestTimeout, keepAliveTimeout } = app.server;
-  const timeouts = {
-    headersTimeout,
-    requestTimeout,
-    keepAliveTimeout,
-    connectionsCheckingInterval: 1_000,
-  };
-  const server = createServer(timeouts, app.routing);
+  const server = createServer(timeoutsOf(app), app.routing);
   watch(server);
   try {
     return { port: await listenOnIpv6(server, port), server };
@@ -126,6 +124,22 @@ const bindBoth = async (
       };
     return { port: bound, note: null, close: () => closeServer(server) };
   }
+};
+
+/**
+ * For the hub of this person: nobody else reaches a socket in a private folder, or takes its place.
+ * @returns what closes it
+ */
+export const listenForHub = async (app: FastifyInstance, path: string): Promise<() => void> => {
+  const server = createServer(timeoutsOf(app), app.routing);
+  // The lock of the project is ours: what lies there was left by an earlier process.
+  rmSync(path, { force: true });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ path }, resolve);
+  });
+  chmodSync(path, 0o600);
+  return () => closeServer(server);
 };
 
 /** Linux reports the limit of open files; elsewhere this is a cautious guess. */

@@ -18,6 +18,8 @@ import { heldNotes } from '../config/trusted-places.ts';
 import { finishedWorkFor } from '../config/workspace.ts';
 import { registerHandler } from '../handler/register.ts';
 import { thisProgram } from '../handler/this-program.ts';
+import { serverSocketFor } from '../hub/hub-place.ts';
+import { registerProject } from '../hub/known-projects.ts';
 import { print } from '../output/io.ts';
 import { readPage } from '../page/read-page.ts';
 import { removeRedirect, removeRedirects } from '../page/redirect-page.ts';
@@ -26,7 +28,7 @@ import { projectRoleNote } from '../roles/apply-project-roles.ts';
 import { serverName, version } from '../version.ts';
 import type { Assembled, ServerParts } from './assemble.ts';
 import { tellTasks } from './interrupted-commands.ts';
-import { listenOnLoopback } from './listen.ts';
+import { listenForHub, listenOnLoopback } from './listen.ts';
 import { modelNote } from './models.ts';
 import { networkNotes, notesOf } from './notes.ts';
 import { stateFolderError } from './secrets/private-files.ts';
@@ -315,6 +317,21 @@ const tellRepository = async ({ current, workspace, choice, logger }: ServerPart
     logger.log('the common repository is not used', { detail: found.detail });
 };
 
+/** Lets the hub find this server. The server needs no hub. @returns what leaves it */
+const joinHub = async (
+  { project, current, logger }: ServerParts,
+  app: FastifyInstance,
+): Promise<() => void> => {
+  const { named } = current.loaded;
+  try {
+    registerProject(project, named === null ? null : resolve(named));
+    return await listenForHub(app, serverSocketFor(project));
+  } catch (error) {
+    logger.log('the hub cannot reach this server', { error });
+    return () => {};
+  }
+};
+
 /** Listens, starts the system, writes server.json and prints the banner, in this order. */
 export const serve = async (
   parts: ServerParts,
@@ -344,6 +361,7 @@ export const serve = async (
     system.journal.onCommit((entries) => {
       if (entries.some(({ type }) => type === 'snapshot')) ledger.exchange.changed();
     });
+  const closeForHub = await joinHub(parts, app);
   await writeServerFile(files.server, {
     url,
     pid: ownProcess.pid,
@@ -370,6 +388,7 @@ export const serve = async (
       );
     await app.close();
     listening.close();
+    closeForHub();
     store.close();
     lock.release();
   };

@@ -1,11 +1,9 @@
 import { useSignal } from '@preact/signals';
-import { session } from '../../data/session.ts';
 import { Button } from '../../parts/button.tsx';
 import { Icon, Mark } from '../../parts/icon.tsx';
 
-export const Login = () => {
+export const Login = ({ message }: { message: string | null }) => {
   const copied = useSignal(false);
-  const message = session.value.state === 'out' ? session.value.message : null;
   return (
     <main class="login">
       <p class="login-name">

@@ -535,6 +535,15 @@ export const configSections = z.strictObject({
         ),
     })
     .prefault({}),
+  hub: z
+    .strictObject({
+      port: port
+        .default(8090)
+        .describe(
+          'port of the page of all your projects, in your file for every project; it counts when the hub starts; 0, or a port that is in use: any free port, which is kept',
+        ),
+    })
+    .prefault({}),
   store: z
     .strictObject({
       url: storeUrl
