@@ -109,6 +109,14 @@ export const showCommand = defineCommand({
   },
 });
 
+const allProjectsFlag = {
+  'all-projects': {
+    type: 'switch',
+    default: false,
+    describe: 'Of every project of yours whose server was started before',
+  },
+} as const;
+
 export const listCommand = defineCommand({
   name: 'list',
   aliases: ['ls'],
@@ -136,15 +144,19 @@ export const listCommand = defineCommand({
       describe: 'Order; what is newest, dearest or most urgent comes last',
     },
     all: { type: 'switch', describe: 'Every task, also on a terminal' },
+    ...allProjectsFlag,
   },
   common: readsConfig,
   examples: [
     ['agent list --status queued', 'tasks that can run now'],
     ['agent list --sort cost --limit 10', 'the ten dearest tasks'],
   ],
-  run: async ({ connection, io, json }, args) => {
+  run: async (context, args) => {
+    const { io, json } = context;
+    if (args['all-projects'])
+      return (await import('../tasks/all-projects.ts')).printAllProjects(context, args);
     const { printTasks } = await import('../tasks/look-commands.ts');
-    return printTasks(await connection.files(), io, { ...args, json });
+    return printTasks(await context.connection.files(), io, { ...args, json });
   },
 });
 
@@ -153,12 +165,19 @@ export const psCommand = defineCommand({
   group: 'tasks',
   describe: 'List the tasks that are started or waiting',
   words: [],
-  flags: {},
+  flags: allProjectsFlag,
   common: readsConfig,
-  examples: [['agent ps', 'what runs now']],
-  run: async ({ connection, io, json }) => {
+  examples: [
+    ['agent ps', 'what runs now'],
+    ['agent ps --all-projects', 'the same in every project of yours'],
+  ],
+  run: async (context, args) => {
+    const { io, json } = context;
+    const active = { json, status: 'active', all: true };
+    if (args['all-projects'])
+      return (await import('../tasks/all-projects.ts')).printAllProjects(context, active);
     const { printTasks } = await import('../tasks/look-commands.ts');
-    return printTasks(await connection.files(), io, { json, status: 'active', all: true });
+    return printTasks(await context.connection.files(), io, active);
   },
 });
 

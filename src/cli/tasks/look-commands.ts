@@ -11,7 +11,7 @@ import { statusAdvice } from '../words/other-tools.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { type FetchedTasks, fetchTasks, type TaskFilter } from './fetch-tasks.ts';
 
-type SortKey = (typeof sortKeys)[number];
+export type SortKey = (typeof sortKeys)[number];
 
 const keys: Readonly<Record<SortKey, (task: TaskView) => string | number>> = {
   created: ({ created_at }) => created_at,
@@ -24,7 +24,7 @@ const keys: Readonly<Record<SortKey, (task: TaskView) => string | number>> = {
 };
 
 /** Rising, and by the time of creation where the key is equal. */
-const compareBy =
+export const compareBy =
   (sort: SortKey) =>
   (one: TaskView, other: TaskView): number => {
     const [a, b] = [keys[sort](one), keys[sort](other)];
@@ -134,14 +134,19 @@ const statusesText = (given: string): string => {
     : `did you mean ${meant}? (${ourStatuses.join(', ')})`;
 };
 
+/** @throws UsageError for a status that no task can have */
+export const requireStatus = (status: string | undefined): void => {
+  if (status !== undefined && !ourStatuses.includes(status))
+    throw new UsageError(`no task has the status ${status}; ${statusesText(status)}`);
+};
+
 /** Prints the newest (or the highest by `sort`) last, next to the prompt. */
 export const printTasks = async (client: Client, io: Io, args: ListArgs): Promise<number> => {
   const { json, status, role, label, sort = 'created' } = args;
   const limit = limitOf(args, io);
   const filter: TaskFilter = { status, role, label };
   const { tasks, more } = await fetchSorted(client, io, filter, sort, limit);
-  if (tasks.length === 0 && status !== undefined && !ourStatuses.includes(status))
-    throw new UsageError(`no task has the status ${status}; ${statusesText(status)}`);
+  if (tasks.length === 0) requireStatus(status);
   warnStranded(client, tasks, io);
   if (json) {
     io.json(tasks);

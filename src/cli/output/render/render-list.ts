@@ -8,6 +8,9 @@ import type { Text } from '../styled.ts';
 import { statusStyle } from './status-style.ts';
 import { type Cell, renderTable } from './table.ts';
 
+/** `project`: its name at the hub, in a list of all projects. */
+export type ListedTask = TaskView & { readonly project?: string };
+
 const longestTitle = 200;
 
 const statusCell = (task: TaskView, now: number): Cell => {
@@ -18,7 +21,8 @@ const statusCell = (task: TaskView, now: number): Cell => {
 
 const taskRow =
   (now: number, width: number | null) =>
-  (task: TaskView): readonly Cell[] => [
+  (task: ListedTask): readonly Cell[] => [
+    ...(task.project === undefined ? [] : [{ text: task.project }]),
     { text: task.task_id },
     statusCell(task, now),
     { text: task.role ?? '-' },
@@ -29,15 +33,21 @@ const taskRow =
   ];
 
 const listHeader = ['ID', 'STATUS', 'ROLE', 'TRY', 'AGE', 'COST', 'TITLE'] as const;
-const costColumn = listHeader.indexOf('COST');
 
 /**
  * `now`: epoch ms; `width`: columns of the terminal, null where lines may be long. A terminal has no
  * column for costs when none is known.
  */
-export const renderList = (tasks: readonly TaskView[], now: number, width: number | null): Text => {
+export const renderList = (
+  tasks: readonly ListedTask[],
+  now: number,
+  width: number | null,
+): Text => {
   const isPriced = width === null || tasks.some(({ usage }) => usage.cost_usd !== undefined);
+  const isOfAll = tasks.some(({ project }) => project !== undefined);
+  const header = isOfAll ? ['PROJECT', ...listHeader] : listHeader;
+  const costColumn = header.indexOf('COST');
   const shown = <Each>(all: readonly Each[]): readonly Each[] =>
     all.filter((_, at) => isPriced || at !== costColumn);
-  return renderTable(shown(listHeader), tasks.map(taskRow(now, width)).map(shown), width);
+  return renderTable(shown(header), tasks.map(taskRow(now, width)).map(shown), width);
 };
