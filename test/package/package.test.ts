@@ -74,6 +74,8 @@ test('the package has the programs, the configuration, the examples and the docu
       ...['client.d.ts', 'task-client.d.ts', 'wire-types.d.ts'],
     ].map((name) => `dist/client/${name}`),
     ...filesBelow('dist/page'),
+    ...filesBelow('dist/hub'),
+    'dist/cli/agent-hub.js',
     ...filesBelow('dist/recording'),
   ];
   const read = ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json'];

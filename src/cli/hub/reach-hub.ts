@@ -22,11 +22,14 @@ const logBytesAtMost = 5 * 1024 * 1024;
 
 const isNobodyThere = (error: unknown): boolean => hasCode(error, 'ENOENT', 'ECONNREFUSED');
 
+const triesAtMost = 4;
+
 /** @throws CallError, also when no hub runs */
 export const askHub = async (
   env: NodeJS.ProcessEnv,
   method: SocketAsk['method'],
   path: string,
+  tries = 1,
 ): Promise<unknown> => {
   const socketPath = hubFiles(hubFolderOf(env)).socket;
   try {
@@ -37,6 +40,11 @@ export const askHub = async (
     if (error instanceof CallError) throw error;
     if (isNobodyThere(error))
       throw new CallError('hub_needed', 'no hub runs; start one with: agent hub start');
+    // A hub that ends just now.
+    if (hasCode(error, 'ECONNRESET', 'EPIPE') && tries < triesAtMost) {
+      await delay(pollMs);
+      return askHub(env, method, path, tries + 1);
+    }
     throw new CallError('hub_silent', `the hub does not answer: its log says more`, {}, error);
   }
 };
@@ -70,6 +78,9 @@ export const stopHub = async (env: NodeJS.ProcessEnv): Promise<HubStatus | null>
 
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
+/** It lives long and keeps little: without this, what one request leaves stays for hours. */
+const nodeFlags = ['--max-semi-space-size=1', '--optimize-for-size'];
+
 /** What belongs to one project is not the hub's. */
 const withoutProject = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv => {
   const { AGENT_STATE_DIR: _, AGENT_SERVER_CONFIG: __, ...rest } = env;
@@ -82,7 +93,7 @@ const startProcess = (folder: string, port: number, env: NodeJS.ProcessEnv) => {
   const from = sizeOf(log);
   const output = openSync(log, 'a', 0o600);
   const script = fileURLToPath(new URL('../agent-hub.js', import.meta.url));
-  const child = spawn(process.execPath, [script, String(port)], {
+  const child = spawn(process.execPath, [...nodeFlags, script, String(port)], {
     ...{ detached: true, stdio: ['ignore', output, output], cwd: folder },
     env: withoutProject(env),
   });

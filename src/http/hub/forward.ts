@@ -1,4 +1,4 @@
-import { type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
 import { answerHeaders } from '../gate.ts';
 
@@ -13,6 +13,9 @@ export interface Upstream {
 
 /** A stream sends something every 15 seconds; a merge may take hours, and sends nothing. */
 const silenceMs = 3 * 60 * 60 * 1_000;
+
+/** Shorter than a server keeps a connection that nobody uses (5 s). */
+const connections = new Agent({ keepAlive: true, timeout: 3_000 });
 
 /** Nothing else of a browser's request concerns a server: least of all who sent it to whom. */
 const sentOn = ['accept', 'content-length', 'content-type', 'last-event-id', 'transfer-encoding'];
@@ -45,7 +48,8 @@ export const forward = (
       host,
       authorization: `Bearer ${token}`,
     };
-    const sent = request({ socketPath, path, method, headers, agent: false, timeout: silenceMs });
+    const where = { socketPath, path, agent: connections };
+    const sent = request({ ...where, method, headers, timeout: silenceMs });
     const leave = (): void => void sent.destroy();
     to.once('close', leave);
     sent.once('timeout', leave);

@@ -71,7 +71,10 @@ const sendFile = (
   file: PageFile | undefined,
   isHashed: boolean,
 ): void => {
-  if (file === undefined) return refuse(response, 'not_found', 'no such file');
+  if (file === undefined) {
+    refuse(response, 'not_found', 'no such file');
+    return;
+  }
   const headers = {
     ...pageHeaders,
     ...(isHashed ? { 'cache-control': 'public, max-age=31536000, immutable' } : {}),
@@ -204,11 +207,12 @@ export const createHub = (options: HubOptions) => {
     { slug, rest }: ProjectPath,
     loginId: string,
   ): Promise<void> => {
-    if (projects.find(slug) === null)
-      return refuse(response, 'not_found', `the hub knows no project ${slug}`);
     const stopped = errorBody('server_stopped', 'the server of this project does not run');
     const upstream = await projects.upstream(slug, loginId);
-    if (upstream === null) return sendJson(response, 503, stopped);
+    if (upstream === null)
+      return projects.find(slug) === null
+        ? refuse(response, 'not_found', `the hub knows no project ${slug}`)
+        : sendJson(response, 503, stopped);
     try {
       const status = await forward(request, response, rest, upstream);
       if (status === requestErrors.unauthorized) projects.forget(slug, loginId);
