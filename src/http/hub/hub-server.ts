@@ -136,15 +136,9 @@ const projectPath = (url: string): ProjectPath | null => {
   }
 };
 
-/**
- * What browsers reach. Each request but the page itself and its sign-in needs the token of a tab.
- */
-export const createHub = (options: HubOptions) => {
-  const { port, logins, projects, page, front, onCodeOver, log } = options;
-  const origin = hubOrigin(port);
+/** The steps of a sign-in, which need no token. @returns null for another path */
+const createSignIn = ({ logins, onCodeOver, log }: HubOptions) => {
   const throttle = createThrottle(() => performance.now());
-  /** Answers on their way, by login. */
-  const open = new Map<string, Set<ServerResponse>>();
 
   const refuseLogin = (request: IncomingMessage, response: ServerResponse, message: string) => {
     const { over, first } = throttle.failed(request.socket.remoteAddress ?? '');
@@ -182,6 +176,63 @@ export const createHub = (options: HubOptions) => {
     const { token, expiresAt } = found;
     return sendJson(response, 200, { token, expires_at: new Date(expiresAt).toISOString() });
   };
+
+  return (request: IncomingMessage, response: ServerResponse): Promise<void> | null => {
+    if (request.url === '/hub/nonces')
+      return Promise.resolve(sendJson(response, 200, { nonce: logins.createNonce() }));
+    if (request.url === '/hub/keys') return register(request, response);
+    return request.url === '/hub/tokens' ? signIn(request, response) : null;
+  };
+};
+
+/** The page and its files, which everybody may read. @returns false for another path */
+const createPageRoutes = ({ port, page, front }: HubOptions) => {
+  const origin = hubOrigin(port);
+  return (
+    response: ServerResponse,
+    url: string,
+    project: ProjectPath | null,
+    isPage: boolean,
+  ): boolean => {
+    const own = url.startsWith('/hub/') ? url.slice('/hub/'.length) : '';
+    if (url === '/') sendFile(response, front.get('index.html'), false);
+    else if (project?.rest === '') redirect(response, `${origin}${url}/`);
+    else if (isPage) sendFile(response, page.get('index.html'), false);
+    else if (url.startsWith('/assets/')) sendFile(response, page.get(url.slice(1)), true);
+    else if (own.startsWith('assets/')) sendFile(response, front.get(own), true);
+    else if (own === 'sign-in.js' || own === 'bar.css') sendFile(response, front.get(own), false);
+    else return false;
+    return true;
+  };
+};
+
+/** @returns false when the request was answered already */
+const createHubGate =
+  ({ port }: HubOptions) =>
+  (request: IncomingMessage, response: ServerResponse, isPage: boolean): boolean => {
+    const { url = '' } = request;
+    const admission = admit(request, port, isPage);
+    if (admission.kind === 'elsewhere') redirect(response, `${hubOrigin(port)}${url}`);
+    else if (admission.kind === 'refused')
+      refuse(response, 'forbidden', `refused by the check of ${admission.check}`, {
+        check: admission.check,
+      });
+    else if (url.length > urlBytesAtMost)
+      refuse(response, 'uri_too_long', 'the address of the request is too long');
+    else return true;
+    return false;
+  };
+
+/**
+ * What browsers reach. Each request but the page itself and its sign-in needs the token of a tab.
+ */
+export const createHub = (options: HubOptions) => {
+  const { logins, projects, log } = options;
+  const passesGate = createHubGate(options);
+  const answerPage = createPageRoutes(options);
+  const answerSignIn = createSignIn(options);
+  /** Answers on their way, by login. */
+  const open = new Map<string, Set<ServerResponse>>();
 
   const end = async (ids: readonly string[]): Promise<void> => {
     for (const id of ids) for (const response of open.get(id) ?? []) response.destroy();
@@ -248,54 +299,6 @@ export const createHub = (options: HubOptions) => {
         ? void response.writeHead(204, answerHeaders).end()
         : refuse(response, 'forbidden', 'only a project whose folder is gone leaves the list');
     return refuse(response, 'method_not_allowed', `${method} is not for this address`);
-  };
-
-  /** The page and its files, which everybody may read. @returns false for another path */
-  const answerPage = (
-    response: ServerResponse,
-    url: string,
-    project: ProjectPath | null,
-    isPage: boolean,
-  ): boolean => {
-    const own = url.startsWith('/hub/') ? url.slice('/hub/'.length) : '';
-    if (url === '/') sendFile(response, front.get('index.html'), false);
-    else if (project?.rest === '') redirect(response, `${origin}${url}/`);
-    else if (isPage) sendFile(response, page.get('index.html'), false);
-    else if (url.startsWith('/assets/')) sendFile(response, page.get(url.slice(1)), true);
-    else if (own.startsWith('assets/')) sendFile(response, front.get(own), true);
-    else if (own === 'sign-in.js' || own === 'bar.css') sendFile(response, front.get(own), false);
-    else return false;
-    return true;
-  };
-
-  /** The steps of a sign-in. @returns null for another path */
-  const answerSignIn = (
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<void> | null => {
-    if (request.url === '/hub/nonces')
-      return Promise.resolve(sendJson(response, 200, { nonce: logins.createNonce() }));
-    if (request.url === '/hub/keys') return register(request, response);
-    return request.url === '/hub/tokens' ? signIn(request, response) : null;
-  };
-
-  /** False when the request was answered already. */
-  const passesGate = (
-    request: IncomingMessage,
-    response: ServerResponse,
-    isPage: boolean,
-  ): boolean => {
-    const { url = '' } = request;
-    const admission = admit(request, port, isPage);
-    if (admission.kind === 'elsewhere') redirect(response, `${origin}${url}`);
-    else if (admission.kind === 'refused')
-      refuse(response, 'forbidden', `refused by the check of ${admission.check}`, {
-        check: admission.check,
-      });
-    else if (url.length > urlBytesAtMost)
-      refuse(response, 'uri_too_long', 'the address of the request is too long');
-    else return true;
-    return false;
   };
 
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
