@@ -76,6 +76,33 @@ test('a key counts in the next process, and only at the origin where it was regi
   expect(open(moved).logins.list()).toEqual([]);
 });
 
+test('a login that is revoked while another change is saved stays revoked', async () => {
+  const key = await newKey();
+  const { logins: before, saved } = open();
+  const id = await before.register(before.createCode().code, key.publicText, 'x');
+  let onDisk: readonly Login[] | null = null;
+  const waiting: (() => void)[] = [];
+  const logins = createLogins({
+    ...{ origin, kept: saved(), now: () => Date.parse('2026-12-01T00:00:00Z') },
+    save: async (all) => {
+      const given = [...all];
+      await new Promise<void>((resolve) => waiting.push(resolve));
+      onDisk = given;
+    },
+    onSaveFailed: () => {},
+  });
+  const entering = logins.signIn(await key.sign(id, logins.createNonce()));
+  const revoking = logins.revoke(id);
+  // The newest write ends first, where two are on their way.
+  for (let turn = 0; turn < 20; turn += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (turn >= 5) waiting.pop()?.();
+  }
+  await Promise.all([entering, revoking]);
+
+  expect(onDisk).toEqual([]);
+});
+
 test('a public key must be of P-256; the one that was used longest ago gives way to the 51st', async () => {
   const { time, logins } = open();
   const key = await newKey();

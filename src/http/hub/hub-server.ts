@@ -264,6 +264,8 @@ export const createHub = (options: HubOptions) => {
       return projects.find(slug) === null
         ? refuse(response, 'not_found', `the hub knows no project ${slug}`)
         : sendJson(response, 503, stopped);
+    // Revoked meanwhile.
+    if (response.destroyed) return;
     try {
       const status = await forward(request, response, rest, upstream);
       if (status === requestErrors.unauthorized) projects.forget(slug, loginId);

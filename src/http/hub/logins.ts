@@ -136,6 +136,12 @@ export const createLogins = ({ origin, kept, save, onSaveFailed, now }: LoginsOp
   const tokens = new Map<string, { readonly id: string; readonly expiresAt: number }>();
   const nonces = createNonces(now);
   const time = (at: number): string => new Date(at).toISOString();
+  let saving: Promise<void> = Promise.resolve();
+  /** One after the other, each what counts then: an older list must not bring back what was revoked. */
+  const saveNow = (): Promise<void> => {
+    saving = saving.catch(() => {}).then(() => save(logins));
+    return saving;
+  };
   const current = (id: string): Login | undefined =>
     logins.find((each) => each.id === id && !isOver(each));
 
@@ -181,7 +187,7 @@ export const createLogins = ({ origin, kept, save, onSaveFailed, now }: LoginsOp
       const over = byUse.slice(0, Math.max(0, before.length + 1 - loginsAtMost));
       dropTokens(over.map(({ id }) => id));
       logins = [...before.filter((each) => !over.includes(each)), login];
-      await save(logins);
+      await saveNow();
       return login.id;
     },
     createNonce: nonces.create,
@@ -194,7 +200,7 @@ export const createLogins = ({ origin, kept, save, onSaveFailed, now }: LoginsOp
       const expiresAt = Math.min(now() + tokenMs, Date.parse(login.expires_at));
       keep(tokens, digest(token), { id: login.id, expiresAt }, tokensAtMost);
       logins = logins.map((each) => (each === login ? { ...each, used_at: time(now()) } : each));
-      await save(logins).catch(onSaveFailed);
+      await saveNow().catch(onSaveFailed);
       return { token, expiresAt };
     },
     find: (token) => {
@@ -206,7 +212,7 @@ export const createLogins = ({ origin, kept, save, onSaveFailed, now }: LoginsOp
       const over = logins.filter((each) => id === null || each.id === id).map((each) => each.id);
       dropTokens(over);
       logins = logins.filter((each) => !over.includes(each.id));
-      await save(logins);
+      await saveNow();
       return over;
     },
   };
