@@ -7,10 +7,12 @@ import { DatabaseGoneError, DatabaseHeldError, StoreError } from './port.ts';
 import {
   type Database,
   known,
+  type Riders,
   type Row,
   type Statement,
   type Work,
   whenTaken,
+  withRiders,
 } from './rows/rows.ts';
 import { indexesOfAdded, schema } from './rows/schema.ts';
 import { lazy } from './rows/store-statements.ts';
@@ -241,7 +243,11 @@ export const openDatabase = (options: DatabaseOptions): SqliteDatabase => {
   });
   const { isHeld, named } = transactions;
   const probe = db.prepare('select 1 as one');
-  const write: SqliteDatabase['write'] = (work) => transactions.write(() => resultOf(work()));
+  let riders: Riders | null = null;
+  const write: SqliteDatabase['write'] = withRiders(
+    (work) => transactions.write(() => resultOf(work())),
+    () => riders,
+  );
 
   const prepare: Database['prepare'] = (sql) => {
     const prepared = db.prepare(sql);
@@ -263,6 +269,9 @@ export const openDatabase = (options: DatabaseOptions): SqliteDatabase => {
   return {
     file,
     prepare,
+    carry: (given) => {
+      riders = given;
+    },
     ask: (work) => {
       transactions.isWithin();
       return resultOf(work);

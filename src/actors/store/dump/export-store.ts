@@ -92,6 +92,10 @@ export const dumpTables: readonly DumpTable[] = [
     ['depends_on', ''],
   ]),
   table('ledger', 'key value', [['key', '']]),
+  table('tokens', 'name rights digest created_at expires_at', [['name', '']]),
+  table('audit', 'seq id at name via address action task_id about outcome previous hash', [
+    ['seq', -1],
+  ]),
 ];
 
 /** Gives every row as a line of JSON, in an order that is the same in every database. */

@@ -6,8 +6,10 @@ import {
   type Asked,
   type Database,
   known,
+  type Riders,
   type Statement,
   type Work,
+  withRiders,
 } from '../rows/rows.ts';
 import type { PostgresAddress } from './address.ts';
 import { connectPostgres, type PostgresConnection } from './connect.ts';
@@ -217,6 +219,7 @@ export const openPostgresDatabase = async (
     clock: clock.heard,
   });
   const { asked, read } = createReads(reads, answerOn);
+  let riders: Riders | null = null;
   const endNow = function* () {
     const asked = yield* askStatement('select seq, clock_ms() as now from journal_end');
     return { seq: Number(asked.rows[0]?.['seq']), now: Number(asked.rows[0]?.['now']) };
@@ -226,7 +229,10 @@ export const openPostgresDatabase = async (
     clock: clock.now,
     prepare,
     ask: asked,
-    write: transactions.write,
+    write: withRiders(transactions.write, () => riders),
+    carry: (given) => {
+      riders = given;
+    },
     read,
     has: () => known(true),
     *now() {

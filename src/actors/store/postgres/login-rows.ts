@@ -5,22 +5,20 @@ export type CodeRefusal = 'used' | 'expired' | 'unknown';
 
 /**
  * The logins of the web page at all servers of a store. Codes and sessions are kept as digests;
- * `under` is the digest of the server's token, whose replacement ends them. Times are of the
- * database (epoch ms).
+ * `under` is the digest of the token that they were made with, whose rights they have. Times are of
+ * the database (epoch ms).
  */
 export interface LoginRows {
   /** @returns when the code expires */
   addCode(code: string, under: string): Promise<number>;
   /** Makes a session of a code, once over all servers. @returns when the session ends */
-  exchange(
-    code: string,
-    session: string,
-    under: string,
-  ): Promise<number | { readonly refused: CodeRefusal }>;
-  /** @returns when the session ends; null when there is none */
-  find(session: string, under: string): Promise<number | null>;
+  exchange(code: string, session: string): Promise<number | { readonly refused: CodeRefusal }>;
+  /** Null when there is none. `expiresAt`: when it ends. */
+  find(session: string): Promise<{ readonly expiresAt: number; readonly under: string } | null>;
   end(session: string): Promise<void>;
-  /** Calls the listener when a session was ended at any server. */
+  /** Lets every server look whether its streams are still allowed. */
+  tellEnd(): Promise<void>;
+  /** Calls the listener when a session was ended, or a token revoked, at any server. */
   onEnd(listener: () => void): void;
 }
 
@@ -41,13 +39,13 @@ const prepareLogins = (db: PostgresDatabase) => ({
   ),
   take: db.prepare(
     `update page_logins set used = 1
-     where digest = ? and kind = 'code' and under = ? and used = 0 and expires_at >= ?
-     returning digest`,
+     where digest = ? and kind = 'code' and used = 0 and expires_at >= ?
+     returning under`,
   ),
   code: db.prepare("select used, expires_at from page_logins where digest = ? and kind = 'code'"),
   find: db.prepare(
-    `select expires_at from page_logins
-     where digest = ? and kind = 'session' and under = ? and expires_at >= clock_ms()`,
+    `select expires_at, under from page_logins
+     where digest = ? and kind = 'session' and expires_at >= clock_ms()`,
   ),
   end: db.prepare("delete from page_logins where digest = ? and kind = 'session'"),
   removeOld: db.prepare('delete from page_logins where kind = ? and expires_at < ?'),
@@ -74,6 +72,7 @@ export const createLoginRows = (
     yield* sql.add.send(digest, kind, under, expiresAt);
     yield* sql.removeMany.send(kind);
   };
+  const tellEnd = (): Promise<void> => db.tellServers(endNotice);
   return {
     addCode: async (code, under) =>
       db.write(function* () {
@@ -83,11 +82,12 @@ export const createLoginRows = (
         yield* add('code', code, under, now + codeMs);
         return now + codeMs;
       }),
-    exchange: async (code, session, under) =>
+    exchange: async (code, session) =>
       db.write(function* () {
         const now = yield* db.now();
-        if ((yield* sql.take.first(code, under, now)) !== null) {
-          yield* add('session', session, under, now + sessionMs);
+        const taken = yield* sql.take.first(code, now);
+        if (taken !== null) {
+          yield* add('session', session, String(taken['under']), now + sessionMs);
           return now + sessionMs;
         }
         const known = yield* sql.code.first(code);
@@ -95,16 +95,18 @@ export const createLoginRows = (
           return { refused: 'unknown' as const };
         return { refused: known['used'] === 1 ? ('used' as const) : ('expired' as const) };
       }),
-    find: async (session, under) => {
-      const row = await db.ask(sql.find.first(session, under));
-      return row === null ? null : Number(row['expires_at']);
+    find: async (session) => {
+      const row = await db.ask(sql.find.first(session));
+      if (row === null) return null;
+      return { expiresAt: Number(row['expires_at']), under: String(row['under']) };
     },
     end: async (session) => {
       await db.write(function* () {
         yield* sql.end.send(session);
       });
-      await db.tellServers(endNotice);
+      await tellEnd();
     },
+    tellEnd,
     onEnd: (listener) =>
       db.onNotice((notice) => {
         if (notice === endNotice) listener();

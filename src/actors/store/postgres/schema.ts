@@ -309,6 +309,32 @@ create table images (
 );
 `;
 
+/** Tokens of people and clients, as digests, and the log of what they changed. */
+const people = `
+create table tokens (
+  name ${textType} primary key,
+  rights text not null,
+  digest ${textType} not null unique,
+  created_at bigint not null,
+  expires_at bigint
+);
+create table audit (
+  seq bigint primary key,
+  id ${textType} not null unique,
+  at bigint not null,
+  name text not null,
+  via text not null,
+  address text not null,
+  action text not null,
+  task_id ${textType},
+  about text,
+  outcome text not null,
+  previous text not null,
+  hash text not null
+);
+create index audit_by_task on audit (task_id, seq) where task_id is not null;
+`;
+
 /** All of them, but that of the versions. */
 export const tableNames: readonly string[] = [
   ...[
@@ -323,7 +349,7 @@ export const tableNames: readonly string[] = [
     'steps',
   ],
   ...['requests', 'delivery_cursors', 'push_configs', 'nodes', 'server_calls', 'page_logins'],
-  ...['tasks', 'dependencies', 'ledger', 'task_counts', 'images'],
+  ...['tasks', 'dependencies', 'ledger', 'task_counts', 'images', 'tokens', 'audit'],
 ];
 
 /** A version is never changed once it is released: a later one follows it. */
@@ -342,4 +368,5 @@ export const migrations: readonly Migration[] = [
   { version: 12, name: 'unhosted', sql: unhosted },
   { version: 13, name: 'cache_writes', sql: cacheWrites },
   { version: 14, name: 'images', sql: images },
+  { version: 15, name: 'people', sql: people },
 ];

@@ -66,8 +66,37 @@ interface TransactionFacts {
   added(lastSeq: number): Work<void>;
 }
 
+/** Rows that are written with the next write, whatever that is, in its transaction. */
+export interface Riders {
+  /** Null: none wait. */
+  take(): { readonly write: () => Work<void>; readonly failed: () => void } | null;
+}
+
+/** Adds to each write the rows that wait at its call. They wait again when it fails. */
+export const withRiders = (write: Transacting['write'], riders: () => Riders | null) =>
+  ((work) => {
+    const taken = riders()?.take() ?? null;
+    if (taken === null) return write(work);
+    const failed = (error: unknown): never => {
+      taken.failed();
+      throw error;
+    };
+    try {
+      const answer = write(function* () {
+        const result = yield* work();
+        yield* taken.write();
+        return result;
+      });
+      return answer instanceof Promise ? answer.catch(failed) : answer;
+    } catch (error) {
+      return failed(error);
+    }
+  }) as Transacting['write'];
+
 /** The tables of a project: journal, actors, steps, requests, tasks. */
 export interface Database extends Transacting, TransactionFacts {
+  /** Set once. */
+  carry(riders: Riders): void;
   /** Gives some free space back. @returns false when none is left */
   shrink(): Answer<boolean>;
   /** True while another program keeps it from being written. */

@@ -16,7 +16,8 @@ export const isDecision = `type = 'log' and data like '{"decision":%'`;
  * server that has a pending task, `attempts.owner` the one that ended an attempt. `actors.waits_role`
  * is set while a task waits for a slot. `delivery_cursors` has
  * the last entry that each webhook is done with. `images` has base64; without a task they wait to be
- * attached, and `attempt` is 0 for those that people attached. `task_counts` is added by `add-missing.ts`.
+ * attached, and `attempt` is 0 for those that people attached. `tokens` has digests (SHA-256), `audit`
+ * a chain of lines, whose end is in `ledger`, too. `task_counts` is added by `add-missing.ts`.
  */
 export const schema = `
 create table if not exists journal (
@@ -149,6 +150,28 @@ create table if not exists images (
   data text not null,
   primary key (task_id, attempt, digest)
 );
+create table if not exists tokens (
+  name text primary key,
+  rights text not null,
+  digest text not null unique,
+  created_at integer not null,
+  expires_at integer
+) without rowid;
+create table if not exists audit (
+  seq integer primary key,
+  id text not null unique,
+  at integer not null,
+  name text not null,
+  via text not null,
+  address text not null,
+  action text not null,
+  task_id text,
+  about text,
+  outcome text not null,
+  previous text not null,
+  hash text not null
+);
+create index if not exists audit_by_task on audit (task_id, seq) where task_id is not null;
 create table if not exists nodes (
   id text primary key,
   last_commit integer not null,
