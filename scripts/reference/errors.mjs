@@ -18,6 +18,7 @@ const examples = {
   tracker_unavailable: { detail: 'bd ended with 1', remedy: "run 'bd doctor'" },
   tracker_conflict: { task_id: 'bd-a1b2', holder: 'maria' },
   stale_attempt: { task_id: 'bd-a1b2', attempt: 1, live_attempt: 2 },
+  forbidden: { needs: 'run', name: 'ana', rights: 'read' },
   project_refused: {
     path: '/home/maria',
     problem: 'is your home folder, with keys that no agent may read',

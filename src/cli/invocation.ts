@@ -14,4 +14,6 @@ export interface Invocation {
   readonly env: NodeJS.ProcessEnv;
   /** By default a server is a detached process. */
   readonly startServer?: StartServer | undefined;
+  /** Of `--token-file` or AGENT_TOKEN. */
+  readonly token?: string | undefined;
 }

@@ -39,6 +39,28 @@ const runNamedCommand = async (
   invocation: Invocation,
   io: Io,
 ): Promise<number> => {
+  const file = args['token-file'];
+  if (file === undefined && !invocation.env['AGENT_TOKEN'])
+    return runSetUp({ kind: 'run', command, args }, invocation, io);
+  const [{ givenToken, requireRight }, { needsOfCommand }] = await Promise.all([
+    import('./people/given-token.ts'),
+    import('../http/rights.ts'),
+  ]);
+  const token = givenToken(file, invocation);
+  const own = { ...invocation, token };
+  const action = 'action' in args ? args.action : undefined;
+  const needs = needsOfCommand(command.name, action) ?? 'admin';
+  // What the server gives, it checks itself.
+  if (token !== undefined && needs !== 'read')
+    await requireRight(setUpCommand(command, args, own, io).context, needs);
+  return runSetUp({ kind: 'run', command, args }, own, io);
+};
+
+const runSetUp = async (
+  { command, args }: AskedOf<'run'>,
+  invocation: Invocation,
+  io: Io,
+): Promise<number> => {
   const { context, readArgs } = setUpCommand(command, args, invocation, io);
   const runIn = (given: CommandContext) =>
     withMeantId(given, async () => command.run(given, (await readArgs()) as never));

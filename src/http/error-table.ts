@@ -12,6 +12,7 @@ export const errorStatuses = {
   tracker_unavailable: { rpc: -32017, http: 503 },
   tracker_conflict: { rpc: -32018, http: 409 },
   stale_attempt: { rpc: -32019, http: 409 },
+  forbidden: { rpc: -32034, http: 403 },
   project_refused: { rpc: -32033, http: 403 },
   invalid_params: { rpc: -32602, http: 400 },
   internal: { rpc: -32603, http: 500 },

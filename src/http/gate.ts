@@ -1,73 +1,26 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Answer } from '../actors/store/port.ts';
 import { afterAnswer } from '../actors/store/rows/rows.ts';
-import { errorBody, requestErrors } from './error-table.ts';
-import type { PageSessions } from './page-sessions.ts';
-
-/** Counts the failures of each caller within a minute. */
-interface Throttle {
-  /** `over`: the caller has more than allowed; `first`: for the first time. */
-  failed(caller: string): { readonly over: boolean; readonly first: boolean };
-}
-
-export const windowMs = 60_000;
-const failuresAtMost = 20;
-/** Above this many callers all counts restart, so memory stays bounded. */
-const callersAtMost = 1_000;
-
-export const createThrottle = (now: () => number): Throttle => {
-  const callers = new Map<string, { since: number; failures: number }>();
-  return {
-    failed: (caller) => {
-      const known = callers.get(caller);
-      const fresh = known === undefined || now() - known.since >= windowMs;
-      if (fresh && callers.size >= callersAtMost) callers.clear();
-      const entry = fresh
-        ? { since: now(), failures: 1 }
-        : { ...known, failures: known.failures + 1 };
-      callers.set(caller, entry);
-      return {
-        over: entry.failures > failuresAtMost,
-        first: entry.failures === failuresAtMost + 1,
-      };
-    },
-  };
-};
+import type { Right, ServiceError } from '../machines/errors.ts';
+import { type Caller, callerFor, type Identify } from './callers.ts';
+import { errorBody, errorStatuses, requestErrors } from './error-table.ts';
+import type { Guard } from './guard.ts';
+import { holds, routeRights } from './rights.ts';
+import { createThrottle, type Throttle, windowMs } from './throttle.ts';
 
 export interface GateOptions {
   /** The accepted `host:port` forms, lower case; read for every request. */
   readonly hosts: () => readonly string[];
-  /** Null when authentication is off. */
-  readonly token: () => string | null;
-  /** The logins of the web page. */
-  readonly sessions: Pick<PageSessions, 'find'>;
+  readonly identify: Identify;
+  readonly refuse: Guard['refuse'];
   /** Part of the message of a 401. */
   readonly tokenHint: string;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
-/** Routes that answer without a token, as `METHOD url`. */
-const openRoutes: ReadonlySet<string> = new Set([
-  'GET /health',
-  'GET /health/ready',
-  'GET /',
-  'GET /assets/:name',
-  'POST /page/session',
-  'GET /.well-known/agent-card.json',
-  'GET /.well-known/agent.json',
-  'GET /agents/:role/.well-known/agent-card.json',
-  // Signed.
-  'POST /forge/webhook',
-]);
 /** A session of the web page cannot make another one. */
-const routesOfServerToken: ReadonlySet<string> = new Set(['POST /page/codes']);
-
-const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-/** Constant time. */
-export const safeEqual = (one: string, other: string): boolean =>
-  timingSafeEqual(digest(one), digest(other));
+const routesWithoutSession: ReadonlySet<string> = new Set(['POST /page/codes']);
 
 export const rawValues = (
   { rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>,
@@ -81,7 +34,7 @@ const routeOf = ({ method, routeOptions }: FastifyRequest): string =>
 /** False for pages, which a person opens by typing an address (Sec-Fetch-Site: none). */
 const isApi = (request: FastifyRequest): boolean =>
   request.routeOptions.url !== undefined &&
-  !(request.method === 'GET' && openRoutes.has(routeOf(request)));
+  !(request.method === 'GET' && routeRights[routeOf(request)] === 'open');
 
 /**
  * A link to the page, followed in a tab: the file that `agent open` writes leads there. The page
@@ -174,18 +127,36 @@ const refuseSession = (reply: FastifyReply, { tokenHint }: GateOptions): Fastify
     .code(requestErrors.forbidden)
     .send(errorBody('forbidden', `this needs the token of the server; ${tokenHint}`));
 
-type Rights = Pick<GateOptions, 'token' | 'sessions'>;
+const refuseRight = (reply: FastifyReply, error: ServiceError): FastifyReply =>
+  reply
+    .code(errorStatuses[error.code].http)
+    .send(errorBody(error.code, error.message, error.facts));
 
-/** False from when the token of a request is replaced, and from the end of its session. */
+/** `owner`: only the token of the server may; a right: it lacks that. */
+const mayUse = (caller: Caller, route: string): 'yes' | 'session' | Right | 'owner' => {
+  if (caller.isSession && routesWithoutSession.has(route)) return 'session';
+  const needs = routeRights[route];
+  if (caller.isOwner || needs === 'open') return 'yes';
+  if (needs === undefined) return 'owner';
+  return holds(caller.rights, needs) ? 'yes' : needs;
+};
+
+/** False from when the token of a request is replaced, revoked or too old, or its session ends. */
 export const isStillAllowed = (
   request: FastifyRequest,
-  { token, sessions }: Rights,
-): Answer<boolean> => {
-  const expected = token();
-  const given = bearerToken(request);
-  if (expected === null) return true;
-  if (given === null || safeEqual(given, expected)) return given !== null;
-  return afterAnswer(sessions.find(given), (found) => found !== null);
+  { identify }: Pick<GateOptions, 'identify'>,
+): Answer<boolean> =>
+  afterAnswer(
+    identify(bearerToken(request)),
+    (found) => found !== null && mayUse(callerFor(request, found), routeOf(request)) === 'yes',
+  );
+
+const callers = new WeakMap<FastifyRequest, Caller>();
+/** Of a request that the gate let through. */
+export const callerOf = (request: FastifyRequest): Caller => {
+  const caller = callers.get(request);
+  if (caller === undefined) throw new Error('nobody asks: the route is open');
+  return caller;
 };
 
 export const createGate = (options: GateOptions) => {
@@ -201,13 +172,15 @@ export const createGate = (options: GateOptions) => {
         .code(requestErrors.forbidden)
         .send(errorBody('forbidden', `refused by the check of ${check}`, { check }));
     if ((request.raw.url ?? '').length > urlBytesAtMost) return refuseUrl(reply);
-    const expected = options.token();
-    const open = openRoutes.has(routeOf(request));
-    if (open || expected === null) return undefined;
-    const given = bearerToken(request);
-    if (given !== null && safeEqual(given, expected)) return undefined;
-    if (given !== null && (await options.sessions.find(given)) !== null)
-      return routesOfServerToken.has(routeOf(request)) ? refuseSession(reply, options) : undefined;
-    return refuseToken(request, reply, throttle, options);
+    const route = routeOf(request);
+    if (routeRights[route] === 'open') return undefined;
+    const found = await options.identify(bearerToken(request));
+    if (found === null) return refuseToken(request, reply, throttle, options);
+    const caller = callerFor(request, found);
+    const needs = mayUse(caller, route);
+    if (needs === 'session' || needs === 'owner') return refuseSession(reply, options);
+    if (needs !== 'yes') return refuseRight(reply, await options.refuse(caller, route, needs));
+    callers.set(request, caller);
+    return undefined;
   };
 };

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { StoreError } from '../actors/store/port.ts';
 import { isServiceError, ServiceError } from '../machines/errors.ts';
 import { envelopeErrors, errorStatuses } from './error-table.ts';
-import type { Method } from './methods.ts';
+import type { Method, MethodCall } from './methods.ts';
 import { parseWithProblems, type SchemaProblem } from './schema-problems.ts';
 
 /** Fastify's code, also for a body in another charset than UTF-8. */
@@ -82,8 +82,8 @@ export interface MoreMethods {
   answer(request: RpcRequest): Promise<object>;
   /** The answer to a method that is unknown here; null: ours, which names our methods. */
   refuseUnknown(request: RpcRequest): object | null;
-  /** Aborted when who asked goes away. */
-  readonly gone?: () => AbortSignal;
+  /** What the methods of ours are called with. */
+  readonly call?: MethodCall;
 }
 
 const noMore: MoreMethods = {
@@ -136,7 +136,7 @@ export const createRpcServer = (
   methods: Readonly<Record<string, Method>>,
   onInternal: (error: unknown) => void,
 ): ((text: string, more?: MoreMethods) => Promise<RpcAnswer>) => {
-  const server = new JSONRPCServer<MoreMethods['gone']>({ errorListener: () => {} });
+  const server = new JSONRPCServer<MoreMethods['call']>({ errorListener: () => {} });
   for (const [name, method] of Object.entries(methods)) {
     server.addMethod(name, method);
     server.addMethod(`a2a.${name}`, method);
@@ -183,7 +183,7 @@ export const createRpcServer = (
     const given = params === undefined ? {} : { params };
     return server.receive(
       { jsonrpc, method, ...given, ...(id === undefined ? {} : { id }) },
-      more.gone,
+      more.call,
     );
   };
 

@@ -5,7 +5,10 @@ import { conflictsSchema, pullRequestSchema, taskViewSchema } from '../actors/jo
 import { workflowLineSchema, workflowViewSchema } from '../actors/workflows/workflow-view.ts';
 import { roles } from '../machines/task.ts';
 import { envelopeErrors, errorStatuses, requestErrors } from './error-table.ts';
+import { methodRights } from './rights.ts';
 import {
+  auditParamsSchema,
+  auditSchema,
   changeParamsSchema,
   conflictShape,
   createParamsSchema,
@@ -32,6 +35,9 @@ import {
   runParamsSchema,
   runResultSchema,
   taskParamsSchema,
+  tokenCreateParamsSchema,
+  tokenParamsSchema,
+  tokenViewSchema,
   undoParamsSchema,
   updateParamsSchema,
   usageParamsSchema,
@@ -392,6 +398,26 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
     workflowCancelParamsSchema,
     workflowViewSchema,
   ),
+  audit: method(
+    'what people and clients asked for, oldest first, by pages; each line has the hash of the one before',
+    auditParamsSchema,
+    auditSchema,
+  ),
+  'token.create': method(
+    'makes a token for a person or a client; the only answer with it',
+    tokenCreateParamsSchema,
+    tokenViewSchema.extend({ token: z.string() }),
+  ),
+  'token.list': method(
+    'the tokens, without what they are',
+    noParamsSchema,
+    z.strictObject({ tokens: z.array(tokenViewSchema) }),
+  ),
+  'token.revoke': method(
+    'ends a token, and the streams and logins that were made with it',
+    tokenParamsSchema,
+    z.strictObject({ name: z.string() }),
+  ),
   respond: method(
     'answers the question of an agent, or decides on calls that need approval',
     respondParamsSchema,
@@ -424,6 +450,7 @@ const refs = (suffix: 'Request' | 'Result') =>
 const requestOf = (name: string, { says }: DescribedMethod) => ({
   type: 'object',
   description: says,
+  'x-needs': methodRights[name],
   required: ['jsonrpc', 'method'],
   properties: {
     jsonrpc: { const: '2.0' },

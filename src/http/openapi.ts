@@ -143,11 +143,11 @@ const pagePaths = {
       },
     },
     get: {
-      summary: 'the project of this server, when it started, and when the session ends',
+      summary: 'who asks, the project of this server, when it started, and when the session ends',
       responses: {
         200: answerSchemaOf(
           'the session; repository: where pull requests go to, if anywhere',
-          ...['project', 'version', 'started_at', 'expires_at', 'repository'],
+          ...['name', 'rights', 'project', 'version', 'started_at', 'expires_at', 'repository'],
         ),
         ...commonRefusals,
       },

@@ -16,13 +16,19 @@ export interface PageSession {
 
 type Exchanged = PageSession | { readonly refused: CodeRefusal };
 
+interface FoundSession extends Pick<PageSession, 'expiresAt'> {
+  /** The digest of the token that it was made with; it ends with that. */
+  readonly under: string;
+}
+
 /** The logins of the web page. */
 export interface PageSessions {
-  createCode(): Answer<PageCode>;
+  /** `under`: the digest of the token that asks, whose rights the login has. */
+  createCode(under: string): Answer<PageCode>;
   /** A code works once. */
   exchange(code: string): Answer<Exchanged>;
   /** Null when the token is not that of a session, or the session is over. */
-  find(token: string): Answer<Pick<PageSession, 'expiresAt'> | null>;
+  find(token: string): Answer<FoundSession | null>;
   end(token: string): Answer<void>;
 }
 
@@ -38,14 +44,13 @@ const sessionsAtMost = 100;
 
 interface KnownCode {
   readonly expiresAt: number;
-  /** The server's token at that time. */
   readonly under: string;
   readonly used: boolean;
 }
 
-const digestOfSession = (text: string): string =>
+export const digestOf = (text: string): string =>
   createHash('sha256').update(text).digest('base64url');
-const secret = (): string => randomBytes(32).toString('base64url');
+export const secret = (): string => randomBytes(32).toString('base64url');
 const secretForm = /^[A-Za-z0-9_-]{43}$/;
 
 /** Adds as the newest; the oldest leaves when there are too many. */
@@ -56,73 +61,53 @@ const keep = <Value>(all: Map<string, Value>, key: string, value: Value, atMost:
   if (all.size > atMost && oldest !== undefined) all.delete(oldest);
 };
 
-/**
- * In memory: a restart ends them all. `token`: that of the server; a new one ends every session.
- * `now`: epoch ms. Holds digests, never a code or a token.
- */
-export const createPageSessions = (token: () => string | null, now: () => number): PageSessions => {
+/** In memory: a restart ends them all. `now`: epoch ms. Holds digests, never a code or a token. */
+export const createPageSessions = (now: () => number): PageSessions => {
   const codes = new Map<string, KnownCode>();
   const sessions = new Map<string, { readonly expiresAt: number; readonly under: string }>();
-  const master = (): string => digestOfSession(token() ?? '');
   return {
-    createCode: () => {
+    createCode: (under) => {
       const code = secret();
       const expiresAt = now() + codeMs;
-      keep(codes, digestOfSession(code), { expiresAt, under: master(), used: false }, codesAtMost);
+      keep(codes, digestOf(code), { expiresAt, under, used: false }, codesAtMost);
       return { code, expiresAt };
     },
     exchange: (code) => {
-      const key = digestOfSession(code);
+      const key = digestOf(code);
       const known = codes.get(key);
       if (known === undefined || now() > known.expiresAt + rememberedMs)
         return { refused: 'unknown' };
       if (known.used) return { refused: 'used' };
-      if (now() > known.expiresAt || known.under !== master()) return { refused: 'expired' };
+      if (now() > known.expiresAt) return { refused: 'expired' };
       codes.set(key, { ...known, used: true });
       const session = { token: secret(), expiresAt: now() + sessionMs };
       const { expiresAt } = session;
-      keep(
-        sessions,
-        digestOfSession(session.token),
-        { expiresAt, under: known.under },
-        sessionsAtMost,
-      );
+      keep(sessions, digestOf(session.token), { expiresAt, under: known.under }, sessionsAtMost);
       return session;
     },
     find: (given) => {
-      const key = digestOfSession(given);
+      const key = digestOf(given);
       const found = sessions.get(key);
       if (found === undefined) return null;
-      if (now() <= found.expiresAt && found.under === master())
-        return { expiresAt: found.expiresAt };
+      if (now() <= found.expiresAt) return found;
       sessions.delete(key);
       return null;
     },
-    end: (given) => void sessions.delete(digestOfSession(given)),
+    end: (given) => void sessions.delete(digestOf(given)),
   };
 };
 
 /** In the store: they hold at all servers that share it and have the same token. */
-export const createSharedPageSessions = (
-  token: () => string | null,
-  rows: LoginRows,
-): PageSessions => {
-  const master = (): string => digestOfSession(token() ?? '');
-  return {
-    createCode: async () => {
-      const code = secret();
-      return { code, expiresAt: await rows.addCode(digestOfSession(code), master()) };
-    },
-    exchange: async (code) => {
-      const session = secret();
-      const made = await rows.exchange(digestOfSession(code), digestOfSession(session), master());
-      return typeof made === 'number' ? { token: session, expiresAt: made } : made;
-    },
-    find: async (given) => {
-      if (!secretForm.test(given)) return null;
-      const expiresAt = await rows.find(digestOfSession(given), master());
-      return expiresAt === null ? null : { expiresAt };
-    },
-    end: (given) => rows.end(digestOfSession(given)),
-  };
-};
+export const createSharedPageSessions = (rows: LoginRows): PageSessions => ({
+  createCode: async (under) => {
+    const code = secret();
+    return { code, expiresAt: await rows.addCode(digestOf(code), under) };
+  },
+  exchange: async (code) => {
+    const session = secret();
+    const made = await rows.exchange(digestOf(code), digestOf(session));
+    return typeof made === 'number' ? { token: session, expiresAt: made } : made;
+  },
+  find: async (given) => (secretForm.test(given) ? rows.find(digestOf(given)) : null),
+  end: (given) => rows.end(digestOf(given)),
+});

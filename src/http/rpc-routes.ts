@@ -107,7 +107,10 @@ export const addRpcRoutes = (
       return streamed === reply ? reply : reply.send(streamed);
     }
     const text = typeof request.body === 'string' ? request.body : '';
-    const more = { ...a2a.methods(request, context), gone: context.signal };
+    const more = {
+      ...a2a.methods(request, context),
+      call: { gone: context.signal, caller: context.caller },
+    };
     const answer = await rpc(text, more);
     if (answer.status === 204) return reply.code(204).send();
     const retryAfter = retryAfterOf(answer.body);

@@ -10,7 +10,9 @@ import { z } from 'zod';
 import { createSerialQueue, QueueFullError } from '../actors/process/serial-queue.ts';
 import type { EntryReads, Store, StoreHealth } from '../actors/store/port.ts';
 import type { CodeRefusal, LoginRows } from '../actors/store/postgres/login-rows.ts';
+import type { Audit } from '../actors/store/rows/audit-rows.ts';
 import type { PushConfigs } from '../actors/store/rows/push-configs.ts';
+import type { Tokens } from '../actors/store/rows/token-rows.ts';
 import type { System } from '../actors/system.ts';
 import { isServiceError, type ServiceError } from '../machines/errors.ts';
 import { addCardRoutes, extendedCardOf } from './a2a/card-routes.ts';
@@ -19,25 +21,26 @@ import { httpErrorOf, restMediaType, undecodedPath } from './a2a/errors.ts';
 import { createOperations } from './a2a/operations.ts';
 import type { A2aRules } from './a2a/protocol.ts';
 import { addRestRoutes } from './a2a/rest-routes.ts';
+import { callerFor, createIdentify, type Identify } from './callers.ts';
 import { discoveryDocument } from './discovery.ts';
 import { errorBody, errorStatuses, requestErrors } from './error-table.ts';
 import { addForgeWebhook, type ForgeWebhookOptions } from './forge-webhook.ts';
 import {
   answerHeaders,
   bearerToken,
+  callerOf,
   createGate,
-  createThrottle,
   type GateOptions,
   isStillAllowed,
-  windowMs,
 } from './gate.ts';
+import { createGuard, type Guard } from './guard.ts';
 import { addHealthRoutes, type HealthOptions } from './health.ts';
 import { addImageRoutes } from './image-routes.ts';
 import { bodyTooLarge, parseText, wrongMediaType } from './json-rpc.ts';
 import type { AnswerPolicy } from './mcp/backend.ts';
 import { addMcpRoutes } from './mcp/mcp-routes.ts';
 import { createServiceBackend } from './mcp/service-backend.ts';
-import { createMethods } from './methods.ts';
+import { createMethods, guardMethods } from './methods.ts';
 import { histogramsFrom, metricsDocument, metricsText } from './metrics-text.ts';
 import { answerNoRoute } from './other-method.ts';
 import { addPageFiles, type PageFiles } from './page-files.ts';
@@ -61,9 +64,12 @@ import {
   type StreamRouteOptions,
 } from './streams/stream-routes.ts';
 
+import { createThrottle, windowMs } from './throttle.ts';
 import { parseParams } from './wire.ts';
 
 interface PageRouteOptions {
+  readonly identify: Identify;
+  readonly guard: Pick<Guard, 'note'>;
   /** Files of the built page; empty when it is not built. */
   readonly page: PageFiles;
   readonly sessions: PageSessions;
@@ -111,12 +117,12 @@ const refuseCode = (reply: FastifyReply, refused: CodeRefusal, over: boolean): F
  * exchanges it for the token of a session.
  */
 const addPageRoutes = (app: FastifyInstance, options: PageRouteOptions): void => {
-  const { page, sessions, onLogout, onCodeOver, projectName, version } = options;
+  const { page, sessions, onLogout, onCodeOver, projectName, version, identify, guard } = options;
   const throttle = createThrottle(() => performance.now());
   const startedAt = new Date().toISOString();
   addPageFiles(app, page);
-  app.post('/page/codes', { bodyLimit: codeBodyLimit }, async () => {
-    const { code, expiresAt } = await sessions.createCode();
+  app.post('/page/codes', { bodyLimit: codeBodyLimit }, async (request) => {
+    const { code, expiresAt } = await sessions.createCode(callerOf(request).under);
     setTimeout(() => onCodeOver(code), loginTimes.codeMs).unref();
     return { code, expires_at: new Date(expiresAt).toISOString() };
   });
@@ -126,12 +132,18 @@ const addPageRoutes = (app: FastifyInstance, options: PageRouteOptions): void =>
     if ('refused' in session)
       return refuseCode(reply, session.refused, throttle.failed(request.ip).over);
     onCodeOver(code);
+    // The token that asked for it may have been replaced or revoked meanwhile.
+    const found = await identify(session.token);
+    if (found === null) return refuseCode(reply, 'expired', false);
+    await guard.note(callerFor(request, found), 'login');
     return { token: session.token, expires_at: new Date(session.expiresAt).toISOString() };
   });
   app.get('/page/session', async (request) => {
     const found = await sessions.find(bearerToken(request) ?? '');
     const repository = await options.forgeRepository().catch(() => null);
+    const { name, rights } = callerOf(request);
     return {
+      ...{ name, rights },
       project: projectName,
       version,
       started_at: startedAt,
@@ -142,6 +154,7 @@ const addPageRoutes = (app: FastifyInstance, options: PageRouteOptions): void =>
   app.delete('/page/session', async (request, reply) => {
     await sessions.end(bearerToken(request) ?? '');
     onLogout();
+    await guard.note(callerOf(request), 'logout');
     return reply.code(204).send();
   });
 };
@@ -249,11 +262,11 @@ const answerError = (
 };
 
 interface HttpServerOptions
-  extends Omit<GateOptions, 'sessions'>,
+  extends Omit<GateOptions, 'identify' | 'refuse'>,
     ExportOptions,
     ForgeWebhookOptions,
     HealthOptions,
-    Omit<PageRouteOptions, 'sessions' | 'onLogout'>,
+    Omit<PageRouteOptions, 'sessions' | 'onLogout' | 'identify' | 'guard'>,
     RpcRouteOptions,
     StreamRouteOptions {
   readonly system: System;
@@ -263,6 +276,10 @@ interface HttpServerOptions
   readonly mcpAnswer: () => AnswerPolicy;
   readonly a2aRules: () => A2aRules;
   readonly pushConfigs: PushConfigs;
+  /** Null when authentication is off. */
+  readonly token: () => string | null;
+  readonly tokens: Tokens;
+  readonly audit: Audit;
   /** Facts that the server took from the shell that started it. */
   readonly surroundings: () => object;
   /** Logins of the page that hold at other servers, too; null: only at this one. */
@@ -302,7 +319,7 @@ const fastifyLimits = {
 
 const addHooks = (
   app: FastifyInstance,
-  options: HttpServerOptions & Pick<GateOptions, 'sessions'>,
+  options: HttpServerOptions & Pick<GateOptions, 'identify' | 'refuse'>,
 ): void => {
   const { log, redact } = options;
   app.addHook('onRequest', createGate(options));
@@ -329,27 +346,35 @@ const addHooks = (
   answerNoRoute(app);
 };
 
-const sessionsFor = ({ token, now, sharedLogins }: HttpServerOptions): PageSessions =>
-  sharedLogins === null
-    ? createPageSessions(token, now)
-    : createSharedPageSessions(token, sharedLogins);
-
 /** The caller listens. */
 export const buildServer = async (options: HttpServerOptions): Promise<FastifyInstance> => {
   const { system } = options;
   const startedAt = performance.now();
   const uptimeSeconds = (): number => (performance.now() - startedAt) / 1000;
   const app = Fastify(fastifyLimits);
-  const sessions = sessionsFor(options);
-  addHooks(app, { ...options, sessions });
+  const { sharedLogins, now, audit, tokens } = options;
+  const sessions =
+    sharedLogins === null ? createPageSessions(now) : createSharedPageSessions(sharedLogins);
+  const identify = createIdentify({ ...options, sessions });
+  const guard = createGuard(audit, now);
+  addHooks(app, { ...options, identify, refuse: guard.refuse });
   const sse = await createSse(app, options.heartbeatMs, (request) =>
-    isStillAllowed(request, { token: options.token, sessions }),
+    isStillAllowed(request, { identify }),
   );
   app.addHook('preClose', sse.endAll);
-  options.sharedLogins?.onEnd(sse.checkRights);
+  app.addHook('onClose', async () => audit.flush());
+  sharedLogins?.onEnd(sse.checkRights);
+  const onRevoked = (): void => {
+    sse.checkRights();
+    sharedLogins
+      ?.tellEnd()
+      .catch((error: unknown) =>
+        options.log('could not tell the other servers that a token was revoked', { error }),
+      );
+  };
   const { openStream, reserveStream } = createStreamOpening(sse, options.streamLimits);
   const discovery = () => discoveryDocument(options, system.settings());
-  const operations = createOperations({ ...options, service: system.service });
+  const operations = createOperations({ ...options, guard, service: system.service });
   app.addHook('onReady', async () => operations.push.startAll());
   app.addHook('preClose', operations.push.stopAll);
   const onA2aProblem = (error: unknown): void => options.log('A2A request failed', { error });
@@ -359,7 +384,10 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
   };
   const rpc = {
     a2a: createDispatch(a2a),
-    methods: createMethods(system.service, discovery, system.workflows),
+    methods: guardMethods(
+      createMethods(system.service, discovery, system.workflows, { tokens, audit, now, onRevoked }),
+      guard,
+    ),
     onRequest: createRateGate(options.requestsPerSecond),
   };
   addRpcRoutes(app, rpc, options);
@@ -368,11 +396,16 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
   app.get('/a2a/discovery', async () => discovery());
   addMcpRoutes(app, {
     ...{ openStream, identity: options, redact: options.redact, onRequest: rpc.onRequest },
-    backend: createServiceBackend(rpc.methods, options.store, options.mcpAnswer, (error) =>
-      options.log('MCP request failed', { error }),
-    ),
+    backendFor: (caller) =>
+      createServiceBackend(
+        {
+          ...{ methods: rpc.methods, store: options.store, answerPolicy: options.mcpAnswer, guard },
+          onInternal: (error) => options.log('MCP request failed', { error }),
+        },
+        caller,
+      ),
   });
-  addPageRoutes(app, { ...options, sessions, onLogout: sse.checkRights });
+  addPageRoutes(app, { ...options, sessions, identify, guard, onLogout: sse.checkRights });
   addHealthRoutes(app, options, uptimeSeconds);
   app.get('/metrics', async (request, reply) => {
     const counters = await system.counters();

@@ -7,6 +7,7 @@ import { verdicts } from '../machines/review.ts';
 import { forgeProblemSchema } from '../machines/source/forge-problem.ts';
 import { type RunOptions, roles, statuses } from '../machines/task.ts';
 import { thoroughnessLevels } from '../machines/thoroughness.ts';
+import { tokenRights } from './rights.ts';
 import { parseWithProblems } from './schema-problems.ts';
 
 /** Requests as they arrive: snake_case, no unknown key, every value bounded. */
@@ -465,6 +466,63 @@ export const executeResultSchema = z.strictObject({
   message: z.string(),
   stream_url: z.string(),
   created_at: z.iso.datetime(),
+});
+
+const tokenName = z.string().min(1).max(64).describe('the name of a token');
+export const tokenParamsSchema = z.strictObject({ name: tokenName });
+export const tokenCreateParamsSchema = z.strictObject({
+  name: tokenName.describe('who has it: 1 to 64 of a-z, 0-9 and . _ @ -'),
+  rights: z
+    .enum(tokenRights)
+    .describe('read, run, review or admin; each has those before it; runner is for runners'),
+  expires_seconds: z
+    .int()
+    .min(1)
+    .max(315_360_000)
+    .optional()
+    .describe('how long it works; default: until it is revoked'),
+});
+export const auditParamsSchema = z.strictObject({
+  since: z.iso
+    .datetime()
+    .optional()
+    .describe('only lines from this time on, such as 2026-11-22T00:00:00Z'),
+  task_id: z.string().max(200).optional().describe('only lines about a task'),
+  after_seq: z.int().nonnegative().optional().describe('only lines after this seq'),
+  limit: z.int().min(1).max(1_000).optional().describe('how many lines to return; default: 200'),
+});
+export const tokenViewSchema = z.strictObject({
+  name: z.string(),
+  rights: z.enum(tokenRights),
+  created_at: z.iso.datetime(),
+  expires_at: z.iso.datetime().optional().describe('absent: it works until it is revoked'),
+});
+export const auditSchema = z.strictObject({
+  lines: z.array(
+    z.strictObject({
+      seq: z.int().describe('1, 2, 3, without a gap'),
+      at: z.iso.datetime(),
+      name: z.string().describe('the name of the token; owner: the token of the server'),
+      via: z.enum(['cli', 'page', 'a2a', 'mcp', 'rpc']),
+      address: z.string().describe('where the request came from; local: without a server'),
+      action: z.string().describe('a method, an operation or a route'),
+      task_id: z.string().optional(),
+      about: z.string().optional().describe('the token, the workflow, or the right that lacks'),
+      outcome: z
+        .string()
+        .describe(
+          'allowed: written no later than what came of it; done: names a task that came of it; forbidden, or the code of the error',
+        ),
+      id: z.string(),
+      previous: z.string().describe('the hash of the line before'),
+      hash: z.string().describe('SHA-256 of the line and of previous'),
+    }),
+  ),
+  next_after: z.int().optional().describe('after_seq of the next page'),
+  end: z
+    .strictObject({ seq: z.int(), hash: z.string() })
+    .optional()
+    .describe('the last line, kept apart from the lines'),
 });
 
 const workflowId = z.string().min(1).max(100).describe('the id of a workflow');

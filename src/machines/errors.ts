@@ -1,6 +1,10 @@
 import type { ProjectProblem, Role, TaskId } from './task.ts';
 import { roles } from './task.ts';
 
+/** A ladder: each has those before it. */
+export const rights = ['read', 'run', 'review', 'admin'] as const;
+export type Right = (typeof rights)[number];
+
 export interface ErrorFacts {
   /** `others`: do not exist either. */
   task_not_found: { task_id: string; others?: readonly string[] };
@@ -18,6 +22,8 @@ export interface ErrorFacts {
   tracker_conflict: { task_id: TaskId; holder: string };
   stale_attempt: { task_id: TaskId; attempt: number; live_attempt: number };
   project_refused: ProjectProblem;
+  /** `ran`: the task whose run it asked for, so that somebody else merges it (`policy.merge`). */
+  forbidden: { needs: Right; name: string; rights?: string; ran?: TaskId };
   invalid_params: { fields: readonly { path: string; problem: string }[] };
   /** `detail` is shown to callers: never the message of a foreign error. */
   internal: { detail: string | null; remedy?: string };
@@ -55,6 +61,10 @@ const messages: { readonly [Code in ErrorCode]: (facts: ErrorFacts[Code]) => str
       : `task ${task_id} is held by ${holder} in the tracker; release it with: agent reopen ${task_id}`,
   stale_attempt: ({ task_id, attempt, live_attempt }) =>
     `attempt ${attempt} of task ${task_id} is over; the live one is ${live_attempt}`,
+  forbidden: ({ needs, name, rights, ran }) =>
+    ran === undefined
+      ? `the token ${name} has the right ${rights}, and this needs ${needs}; ask who runs the server for a token with it`
+      : `${name} ran ${ran}, and policy.merge is not_author: somebody else with the right ${needs} merges it`,
   project_refused: ({ path, problem, remedy }) => `${path} ${problem}; ${remedy}`,
   invalid_params: ({ fields }) =>
     fields.map(({ path, problem }) => `${path}: ${problem}`).join('; '),

@@ -79,10 +79,11 @@ interface Provoked {
 }
 
 /**
- * `internal` is what the code cannot foresee; the full disk below provokes it. Before
- * `project_refused` there is no server to ask; `refused-projects.test.ts` provokes it.
+ * `internal` is what the code cannot foresee; the full disk below provokes it. `forbidden` needs a token of
+ * its own; `rights.test.ts` provokes it. Before `project_refused` there is no server to ask;
+ * `refused-projects.test.ts` provokes it.
  */
-type ForeseenError = Exclude<ErrorCode, 'internal' | 'project_refused'>;
+type ForeseenError = Exclude<ErrorCode, 'internal' | 'project_refused' | 'forbidden'>;
 
 const provoked: Readonly<
   Record<ForeseenError, readonly [rpc: number, exit: number, provoke: () => Promise<Provoked>]>

@@ -5,7 +5,7 @@ import { createMethods } from '../../src/http/methods.ts';
 import { somebodyElse } from '../support/ledger.ts';
 import { finish, startServer } from '../support/running.ts';
 
-const servedMethods = Object.keys(createMethods({} as never, () => null, {} as never));
+const servedMethods = Object.keys(createMethods({} as never, () => null, {} as never, {} as never));
 
 const rpc = (method: string, params?: unknown, id: unknown = 1) => ({
   jsonrpc: '2.0',

@@ -10,7 +10,9 @@ import { readFrames } from '../support/sse.ts';
 
 /** The server matches `GET /openapi.json`, checked by a strict validator. */
 
-const servedMethods = Object.keys(createMethods({} as never, () => null, {} as never)).sort();
+const servedMethods = Object.keys(
+  createMethods({} as never, () => null, {} as never, {} as never),
+).sort();
 const pascal = (name: string): string =>
   name.replace(/(^|[_.])([a-z])/g, (_, __, letter: string) => letter.toUpperCase());
 type Server = Awaited<ReturnType<typeof startServer>>;
@@ -130,6 +132,10 @@ test('real requests and answers of every method match the description', {
   await call('workflow.show', { workflow_id });
   await call('workflow.cancel', { workflow_id, reason: 'not now' });
   await call('workflow.retry', { workflow_id });
+  await call('token.create', { name: 'ana', rights: 'read', expires_seconds: 60 });
+  await call('token.list');
+  await call('token.revoke', { name: 'ana' });
+  expect((await call('audit', { limit: 1_000 })).lines).not.toEqual([]);
 
   expect([...seen].sort()).toEqual(servedMethods);
   expect([...describedMethods].sort()).toEqual(servedMethods);

@@ -50,6 +50,8 @@ test('a code is exchanged for a session, which may do what the page does', async
   const created = await send(server, 'POST', '/a2a/execute', { as: body.token, body: create });
   expect(created.body.result.title).toBe('by the page');
   expect((await send(server, 'GET', '/page/session', { as: body.token })).body).toEqual({
+    name: 'owner',
+    rights: 'admin',
     project: 'project',
     version: '2.1.0',
     started_at: expect.stringMatching(/^\d{4}-.*Z$/),

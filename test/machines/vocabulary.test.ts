@@ -89,6 +89,10 @@ const facts: { readonly [Code in ErrorCode]: readonly [ErrorFacts[Code], string]
     'the task tracker cannot be used: bd broke; mend it',
   ],
   tracker_conflict: [{ task_id: id, holder: 'ann' }, 'task bd-a1 is held by ann'],
+  forbidden: [
+    { needs: 'run', name: 'ana', rights: 'read' },
+    'the token ana has the right read, and this needs run; ask who runs the server for a token with it',
+  ],
   project_refused: [
     { path: '/home/a', problem: 'is your home folder', remedy: 'go to your project' },
     '/home/a is your home folder; go to your project',

@@ -106,6 +106,7 @@ const settingsFor = (plan: Plan): Settings => {
       link: null,
     },
     landing: {
+      notAuthor: false,
       style: 'squash',
       verify: plan.hasTests ? ['make check'] : [],
       timeoutMs: 60_000,

@@ -17,7 +17,9 @@ import { createNoSandbox } from '../../src/actors/sandbox/no-sandbox.ts';
 import type { Sandbox } from '../../src/actors/sandbox/port.ts';
 import { openDatabase } from '../../src/actors/store/database.ts';
 import type { Store } from '../../src/actors/store/port.ts';
+import { createAudit } from '../../src/actors/store/rows/audit-rows.ts';
 import { createPushConfigs } from '../../src/actors/store/rows/push-configs.ts';
+import { createTokens } from '../../src/actors/store/rows/token-rows.ts';
 import type { SqliteStore } from '../../src/actors/store/sqlite.ts';
 import { createSystem } from '../../src/actors/system.ts';
 import type { Tracker } from '../../src/actors/tracker/port.ts';
@@ -120,6 +122,7 @@ const rolesWith = (more: Partial<RoleSettings> = {}): Settings['roles'] =>
 
 /** Merges as they are configured by default, without a test. */
 export const landingDefaults: Settings['landing'] = {
+  notAuthor: false,
   style: 'squash',
   verify: [],
   timeoutMs: 60_000,
@@ -320,6 +323,7 @@ export const token = 'test-token-test-token-test-token-test-token';
 export const startServer = async (setting: Setting = {}) => {
   const running = await startSystem(setting);
   let names: readonly string[] = [];
+  const audit = createAudit(running.ledger.db);
   const app: FastifyInstance = await buildServer({
     ...running,
     system: { ...running.system, ...(setting.wakeForge && { wakeForge: setting.wakeForge }) },
@@ -343,6 +347,8 @@ export const startServer = async (setting: Setting = {}) => {
     sharedLogins: null,
     mcpAnswer: setting.mcpAnswer ?? (() => 'questions'),
     pushConfigs: createPushConfigs(running.ledger.db),
+    tokens: createTokens(running.ledger.db),
+    audit,
     a2aRules: () => ({ versions: ['1.0'], isStrict: false, publicUrl: null, ...setting.a2a }),
     page: setting.page ?? new Map(),
     onCodeOver: () => {},

@@ -55,6 +55,7 @@ export const runPlanned = async (
     taskIds: [taskId],
     role: planned.role,
     options: optionsOf(context, planned),
+    by: context.by,
   });
 };
 

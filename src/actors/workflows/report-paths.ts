@@ -21,6 +21,8 @@ export interface StartWorkflow {
   readonly decides?: 'person' | 'role';
   readonly verify?: readonly string[];
   readonly model?: string;
+  /** Who asks. */
+  readonly by?: string | undefined;
 }
 
 export interface StartPorts {
@@ -117,6 +119,7 @@ export const inputFor = (
       ? {}
       : { narrowedBy: { file: narrowed.file, changes: narrowed.changes } }),
     startedAt: now(),
+    by: request.by,
   };
 };
 

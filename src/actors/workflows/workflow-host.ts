@@ -223,7 +223,7 @@ export interface WorkflowService {
    * Goes on with the phase in which a workflow failed or was cancelled, as a new workflow.
    * @throws invalid_params, event_not_allowed when it did neither
    */
-  retry(workflowId: string): Promise<WorkflowLine>;
+  retry(workflowId: string, by?: string): Promise<WorkflowLine>;
   /** @throws invalid_params, event_not_allowed when it is over */
   cancel(workflowId: string, reason: string | null): Promise<WorkflowView>;
 }
@@ -332,7 +332,7 @@ const createWorkflowService = (ports: WorkflowHostPorts, host: WorkflowStates): 
   };
   return {
     start: async (request) => startWith(inputFor(ports, newId(), request)),
-    retry: async (workflowId) => {
+    retry: async (workflowId, by) => {
       const snapshot = await stateOf(workflowId);
       const task_id = requireId(workflowId);
       const refused = (state: string): ServiceError =>
@@ -342,7 +342,7 @@ const createWorkflowService = (ports: WorkflowHostPorts, host: WorkflowStates): 
       // A second retry would pay for the same work beside the first.
       const next = await store.rememberAnswer(retryRequest(workflowId), task_id, newId());
       if ((await store.actor(workflowKey(next))) !== null) throw refused(`continued as ${next}`);
-      const input = inputAfter(snapshot.context, next, ports.now());
+      const input = inputAfter(snapshot.context, next, ports.now(), by);
       // Nobody does a step of the old one any more.
       await cancelOpenTasks(ports, workflowId, `its workflow goes on as ${input.workflowId}`);
       return startWith(input);

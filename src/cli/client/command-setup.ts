@@ -128,10 +128,10 @@ const once = <Value>(make: () => Value): (() => Value) => {
  */
 export const createContext = (
   { project: folder, config, start, json }: Common,
-  { cwd, env, startServer }: Invocation,
+  { cwd, env, startServer, token }: Invocation,
   io: Io,
 ): CommandContext => {
-  const project = once(() => findMovedProject(folder, cwd, env));
+  const project = once(() => ({ ...findMovedProject(folder, cwd, env), token }));
   const connection = once(() =>
     connect({ project: project(), config, start, io, env, startServer }),
   );

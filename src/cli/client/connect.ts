@@ -1,6 +1,9 @@
 import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { OfflineService } from '../../actors/engine/queries/offline-tasks.ts';
+import type { Caller } from '../../http/callers.ts';
+import type { Method } from '../../http/methods.ts';
+import { ownerName } from '../../http/rights.ts';
 import { isServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { type Project, stateFiles, taskFiles } from '../config/places/project.ts';
@@ -8,7 +11,7 @@ import type { StartServer } from '../invocation.ts';
 import type { Io } from '../output/io.ts';
 import { readServerFile, type ServerFile } from '../server/server-file.ts';
 import { CallError, type Client, type MethodName, type Params, type Result } from './client.ts';
-import { findServer, refusedConfigOf } from './find-server.ts';
+import { asGiven, findServer, refusedConfigOf } from './find-server.ts';
 import { createHttpClient } from './http-client.ts';
 import type { Address } from './transport.ts';
 
@@ -56,14 +59,10 @@ export interface ConnectOptions {
   readonly startServer?: StartServer | undefined;
 }
 
-type OfflineMethods = (
-  service: OfflineService,
-) => Readonly<Record<string, (params: unknown) => Promise<unknown>>>;
-
 /** The server's methods on the project's database and files. */
 interface Files {
   readonly service: OfflineService;
-  readonly methods: ReturnType<OfflineMethods>;
+  readonly methods: Readonly<Record<string, Method>>;
   /** Writes what changed to the project's file. */
   finish(): Promise<void>;
   close(): void;
@@ -95,11 +94,13 @@ const openFiles = async (
     { createOfflineService },
     { trackerFor },
     { loadConfig },
-    { createOfflineMethods },
+    { createOfflineMethods, guardMethods },
     { hasTasks, openTasks },
     { createWorkReads },
     { redactorFor },
     { storeFor },
+    { createAudit },
+    { createGuard },
   ] = await Promise.all([
     import('../../actors/engine/queries/offline-tasks.ts'),
     import('../config/tracker.ts'),
@@ -109,6 +110,8 @@ const openFiles = async (
     import('../../actors/workspace/worktrees/work-view.ts'),
     import('./redactor.ts'),
     import('../config/store.ts'),
+    import('../../actors/store/rows/audit-rows.ts'),
+    import('../../http/guard.ts'),
   ]);
   const loaded = loadConfig({ config, project }, env).config;
   if (loaded.tracker.bd_path !== undefined) await requireConfig({ project, config, env });
@@ -135,11 +138,13 @@ const openFiles = async (
     redact,
   );
   const service = createOfflineService(tracker, store, Date.now, workOf);
+  const audit = createAudit(ledger.db);
   return {
     service,
-    methods: createOfflineMethods(service),
+    methods: guardMethods(createOfflineMethods(service), createGuard(audit, Date.now)),
     close: store.close,
     finish: async () => {
+      await audit.flush();
       if (!isUsed || !kept) return;
       if ((await ledger.db.ask(ledger.table.count())) > exportedTasksAtMost) return;
       await ledger.exchange.flush().catch((error: unknown) => {
@@ -149,6 +154,17 @@ const openFiles = async (
       });
     },
   };
+};
+
+/** Who can open the files of the project is its owner. */
+const offlineOwner: Caller = {
+  name: ownerName,
+  rights: 'admin',
+  isOwner: true,
+  isSession: false,
+  under: '',
+  via: 'cli',
+  address: 'local',
 };
 
 const makesTasks: readonly string[] = ['create', 'import'];
@@ -181,7 +197,7 @@ const offlineClient = (options: ConnectOptions): Client => {
             'server_needed',
             `${method} needs a running server; leave out --no-start`,
           );
-        const answer = await run(params);
+        const answer = await run(params, { caller: offlineOwner });
         await files.finish();
         return answer as Result<Name>;
       }),
@@ -241,7 +257,7 @@ export const connect = (options: ConnectOptions): Connection => {
     isWarned = true;
     options.io.err(`warning: ${await refusedConfigOf(found)}`);
   };
-  return {
+  const connection: Connection = {
     server: async () => {
       const { project, config, start, io, env } = options;
       const found = await find();
@@ -258,11 +274,15 @@ export const connect = (options: ConnectOptions): Connection => {
       await requireConfig(options);
       io.err("starting a server in the background; 'agent server logs' prints its log");
       const startServer = options.startServer ?? (await import('./start-server.ts')).startServer;
-      const started = await startServer(project, config, env);
+      // The server and its agents have no use for the token of one command.
+      const { AGENT_TOKEN: _, ...others } = env;
+      const started = asGiven(await startServer(project, config, others), project);
       looked = Promise.resolve(started);
       return createHttpClient(started);
     },
     files: async () => {
+      // The rights of a token hold at a server alone.
+      if (options.project.token !== undefined) return connection.server();
       const found = await find();
       if (found === null) return offlineClient(options);
       noteConfig(false);
@@ -272,4 +292,5 @@ export const connect = (options: ConnectOptions): Connection => {
       looked = null;
     },
   };
+  return connection;
 };

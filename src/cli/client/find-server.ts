@@ -68,6 +68,10 @@ export const serverIn = async (stateDir: string): Promise<Address | null> => {
   return file === null ? null : proven(stateDir, file);
 };
 
+/** The address with the token that the command acts with. */
+export const asGiven = (address: Address, { token }: Pick<Project, 'token'>): Address =>
+  token === undefined ? address : { ...address, token };
+
 /**
  * Null when none runs. @throws UsageError when the state folder belongs to another project,
  * CallError when the server runs and does not answer
@@ -77,7 +81,7 @@ export const findServer = async (project: Project): Promise<Address | null> => {
   if (file === null) return null;
   const found = await proven(project.stateDir, file);
   if (found !== null) requireOwnServer(project, file);
-  return found;
+  return found === null ? null : asGiven(found, project);
 };
 
 /** Says that the limits of before still hold, and why the newest configuration was refused. */

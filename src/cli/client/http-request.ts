@@ -1,3 +1,4 @@
+import { cliAgent } from '../../http/rights.ts';
 import type { CallError } from './client.ts';
 import {
   type Address,
@@ -132,6 +133,7 @@ const requestHead = (
   const sent = {
     host,
     connection: 'close',
+    'user-agent': cliAgent,
     ...headers,
     ...(token === '' ? {} : { authorization: `Bearer ${token}` }),
     ...(method === 'GET' ? {} : { 'content-length': String(Buffer.byteLength(body)) }),

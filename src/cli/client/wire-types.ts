@@ -1182,6 +1182,92 @@ export interface Methods {
     };
     readonly result: Methods['workflow.show']['result'];
   };
+  /** what people and clients asked for, oldest first, by pages; each line has the hash of the one before */
+  readonly audit: {
+    readonly params: {
+      /** only lines from this time on, such as 2026-11-22T00:00:00Z */
+      readonly since?: string | undefined;
+      /** only lines about a task */
+      readonly task_id?: string | undefined;
+      /** only lines after this seq */
+      readonly after_seq?: number | undefined;
+      /** how many lines to return; default: 200 */
+      readonly limit?: number | undefined;
+    };
+    readonly result: {
+      readonly lines: readonly {
+        /** 1, 2, 3, without a gap */
+        readonly seq: number;
+        readonly at: string;
+        /** the name of the token; owner: the token of the server */
+        readonly name: string;
+        readonly via: 'cli' | 'page' | 'a2a' | 'mcp' | 'rpc';
+        /** where the request came from; local: without a server */
+        readonly address: string;
+        /** a method, an operation or a route */
+        readonly action: string;
+        readonly task_id?: string | undefined;
+        /** the token, the workflow, or the right that lacks */
+        readonly about?: string | undefined;
+        /** allowed: written no later than what came of it; done: names a task that came of it; forbidden, or the code of the error */
+        readonly outcome: string;
+        readonly id: string;
+        /** the hash of the line before */
+        readonly previous: string;
+        /** SHA-256 of the line and of previous */
+        readonly hash: string;
+      }[];
+      /** after_seq of the next page */
+      readonly next_after?: number | undefined;
+      /** the last line, kept apart from the lines */
+      readonly end?: {
+        readonly seq: number;
+        readonly hash: string;
+      } | undefined;
+    };
+  };
+  /** makes a token for a person or a client; the only answer with it */
+  readonly 'token.create': {
+    readonly params: {
+      /** who has it: 1 to 64 of a-z, 0-9 and . _ @ - */
+      readonly name: string;
+      /** read, run, review or admin; each has those before it; runner is for runners */
+      readonly rights: 'read' | 'run' | 'review' | 'admin' | 'runner';
+      /** how long it works; default: until it is revoked */
+      readonly expires_seconds?: number | undefined;
+    };
+    readonly result: {
+      readonly name: string;
+      readonly rights: 'read' | 'run' | 'review' | 'admin' | 'runner';
+      readonly created_at: string;
+      /** absent: it works until it is revoked */
+      readonly expires_at?: string | undefined;
+      readonly token: string;
+    };
+  };
+  /** the tokens, without what they are */
+  readonly 'token.list': {
+    readonly params: Readonly<Record<string, never>>;
+    readonly result: {
+      readonly tokens: readonly {
+        readonly name: string;
+        readonly rights: 'read' | 'run' | 'review' | 'admin' | 'runner';
+        readonly created_at: string;
+        /** absent: it works until it is revoked */
+        readonly expires_at?: string | undefined;
+      }[];
+    };
+  };
+  /** ends a token, and the streams and logins that were made with it */
+  readonly 'token.revoke': {
+    readonly params: {
+      /** the name of a token */
+      readonly name: string;
+    };
+    readonly result: {
+      readonly name: string;
+    };
+  };
   /** answers the question of an agent, or decides on calls that need approval */
   readonly respond: {
     readonly params: {

@@ -181,7 +181,7 @@ const slowestPoll = 300;
 
 /** Without the project's role files. @throws ConfigError */
 const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
-  const { agent, api, budget, forge, merge, sandbox, server, workspace } = loaded.config;
+  const { agent, api, budget, forge, merge, policy, sandbox, server, workspace } = loaded.config;
   return {
     projectRoot,
     leaseMs: loaded.config.store.lease_seconds * 1_000,
@@ -209,6 +209,7 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
     },
     merge: workspace.merge,
     landing: {
+      notAuthor: policy.merge === 'not_author',
       style: merge.style,
       verify: merge.verify,
       timeoutMs: merge.timeout_seconds * 1_000,

@@ -59,6 +59,7 @@ export interface Common {
   readonly config: string | undefined;
   readonly start: boolean;
   readonly pager: boolean;
+  readonly 'token-file': string | undefined;
 }
 
 type ChoiceOf<Declared> = Declared extends { choices: readonly (infer Choice extends string)[] }

@@ -10,6 +10,12 @@ export const commonFlags = {
     describe: 'Configuration file',
   },
   start: { type: 'switch', default: true, describe: 'Refuse to start a server if none runs' },
+  'token-file': {
+    type: 'text',
+    value: 'file',
+    completes: 'file',
+    describe: "Act with the token in a file, as with AGENT_TOKEN; default: the server's own",
+  },
   pager: { type: 'switch', default: true, describe: 'Print long output without a pager' },
 } as const satisfies Record<keyof Common, Flag>;
 

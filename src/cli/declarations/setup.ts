@@ -271,14 +271,83 @@ export const setupCommands: readonly CliCommand[] = [
   defineCommand({
     name: 'token',
     group: 'setup',
-    describe: "Print the server's token, or replace it (rotate)",
-    words: [{ name: 'action', describe: 'What to do', choices: ['rotate'], optional: true }],
-    flags: {},
-    examples: [['agent token rotate', 'replace the token; the old one stops working']],
-    run: async (context, { action, config }) => {
-      const { rotateToken, showToken } = await import('../server/server-commands.ts');
-      return action === 'rotate' ? rotateToken(context, config) : showToken(context, config);
+    describe: "Print the server's token, or replace it (rotate); make tokens for others",
+    words: [
+      {
+        name: 'action',
+        describe: 'What to do',
+        choices: ['rotate', 'create', 'list', 'revoke'],
+        optional: true,
+      },
+      { name: 'who', describe: 'revoke: the name of the token', optional: true },
+    ],
+    flags: {
+      name: { type: 'text', value: 'name', actions: ['create'], describe: 'Who has it' },
+      rights: {
+        type: 'text',
+        value: 'right',
+        choices: ['read', 'run', 'review', 'admin'],
+        actions: ['create'],
+        describe: 'What it may do; each has those before it',
+      },
+      expires: {
+        type: 'text',
+        value: 'time',
+        actions: ['create'],
+        describe: 'How long it works, such as 30d; default: until it is revoked',
+      },
     },
+    common: startsServer,
+    examples: [
+      ['agent token rotate', 'replace the token; the old one stops working'],
+      ['agent token create --name ana --rights run', 'ana gives it as AGENT_TOKEN'],
+      ['agent token revoke ana', 'it stops at once, with its streams and logins'],
+    ],
+    run: async (context, { action, who, config, ...given }) => {
+      if (action === undefined || action === 'rotate') {
+        const { rotateToken, showToken } = await import('../server/server-commands.ts');
+        return action === 'rotate' ? rotateToken(context, config) : showToken(context, config);
+      }
+      const tokens = await import('../people/token-command.ts');
+      if (action === 'list') return tokens.listTokens(context);
+      return action === 'create'
+        ? tokens.createToken(context, given)
+        : tokens.revokeToken(context, who);
+    },
+  }),
+  defineCommand({
+    name: 'audit',
+    group: 'setup',
+    describe: 'Show who changed what and from where, or check that nobody changed that log',
+    words: [],
+    flags: {
+      since: {
+        type: 'text',
+        value: 'time',
+        describe: 'Only from then on: 2026-11-22, or 7d for the last seven days',
+      },
+      task: { type: 'text', value: 'task_id', completes: 'task', describe: 'Only about a task' },
+      format: {
+        type: 'text',
+        value: 'format',
+        choices: ['text', 'syslog'],
+        default: 'text',
+        describe: 'syslog: lines of RFC 5424',
+      },
+      verify: {
+        type: 'switch',
+        default: false,
+        describe: 'Compute the chain of hashes again; exits 1 at the first line that is not right',
+      },
+    },
+    common: startsServer,
+    examples: [
+      ['agent audit --task bd-a1b2', 'who did something with a task'],
+      ['agent audit --json > audit.jsonl', 'all of it, a line of JSON each'],
+      ['agent audit --verify', 'keep the hash that it prints in another place'],
+    ],
+    run: async (context, args) =>
+      (await import('../people/audit-command.ts')).showAudit(context, args),
   }),
 ];
 

@@ -30,6 +30,7 @@ const byError: Readonly<Record<string, number>> = {
   tracker_unavailable: exitCodes.unavailable,
   tracker_conflict: exitCodes.conflict,
   stale_attempt: exitCodes.conflict,
+  forbidden: exitCodes.unauthorized,
   project_refused: exitCodes.configuration,
   invalid_params: exitCodes.usage,
   internal: exitCodes.failed,
@@ -37,7 +38,6 @@ const byError: Readonly<Record<string, number>> = {
 
 const byRequest: Readonly<Record<string, number>> = {
   unauthorized: exitCodes.unauthorized,
-  forbidden: exitCodes.unauthorized,
   too_many_failures: exitCodes.unauthorized,
   too_many_requests: exitCodes.unavailable,
   payload_too_large: exitCodes.usage,

@@ -6,8 +6,10 @@ import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
 import type { Hook } from '../../actors/notify/start-notices.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
 import type { ProcessLock } from '../../actors/store/process-lock.ts';
+import { createAudit } from '../../actors/store/rows/audit-rows.ts';
 import { createHistories } from '../../actors/store/rows/histories.ts';
 import { createPushConfigs } from '../../actors/store/rows/push-configs.ts';
+import { createTokens } from '../../actors/store/rows/token-rows.ts';
 import { buildServer } from '../../http/server.ts';
 import { checkRepository } from '../config/common-repository.ts';
 import { forgeRepository } from '../config/places/forge-place.ts';
@@ -245,6 +247,8 @@ const buildApplication = (
     mcpAnswer: () => config().mcp.answer,
     a2aRules: () => a2aRulesFrom(config().a2a),
     pushConfigs: createPushConfigs(ledger.db),
+    tokens: createTokens(ledger.db),
+    audit: createAudit(ledger.db),
     requestsPerSecond: () => config().server.max_requests_per_second,
     streamLimits: () => ({
       inAll: config().server.max_streams,

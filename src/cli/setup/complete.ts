@@ -36,6 +36,7 @@ const quietContext = (invocation: Invocation, io: Io) => {
     start: false,
     json: false,
     pager: false,
+    'token-file': undefined,
   };
   const quiet: Io = { ...io, err: () => {} };
   return createContext(common, invocation, quiet);

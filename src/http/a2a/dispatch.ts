@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { type Role, roles } from '../../machines/task.ts';
 import { envelopeErrors, errorBody, requestErrors } from '../error-table.ts';
+import { callerOf } from '../gate.ts';
 import { type MoreMethods, readJson, rpcRequestSchema } from '../json-rpc.ts';
 import type { SseConnection } from '../streams/sse.ts';
 import type { ReserveStream } from '../streams/stream-routes.ts';
@@ -117,6 +118,7 @@ export const contextFor = (reply: FastifyReply, role: Role | null): OperationCon
   return {
     role,
     version: '1.0',
+    caller: callerOf(reply.request),
     idempotencyKey: key === undefined ? null : String(key),
     signal: () => {
       if (gone === null) {

@@ -15,6 +15,7 @@ const errorCodes = {
   CONTENT_TYPE_NOT_SUPPORTED: [-32005, 400, 'INVALID_ARGUMENT'],
   EXTENDED_AGENT_CARD_NOT_CONFIGURED: [-32007, 400, 'FAILED_PRECONDITION'],
   VERSION_NOT_SUPPORTED: [-32009, 400, 'FAILED_PRECONDITION'],
+  FORBIDDEN: [-32034, 403, 'PERMISSION_DENIED'],
   INVALID_PARAMS: [-32602, 400, 'INVALID_ARGUMENT'],
   METHOD_NOT_FOUND: [-32601, 404, 'NOT_FOUND'],
   METHOD_NOT_ALLOWED: [-32601, 405, 'UNIMPLEMENTED'],
@@ -32,6 +33,7 @@ const domain = 'a2a-protocol.org';
 const type = (name: string): string => `type.googleapis.com/google.rpc.${name}`;
 
 const plainErrors: ReadonlySet<A2aReason> = new Set([
+  'FORBIDDEN',
   'INVALID_PARAMS',
   'METHOD_NOT_FOUND',
   'METHOD_NOT_ALLOWED',
@@ -103,6 +105,7 @@ const reasonOf: { readonly [Code in ErrorCode]: A2aReason } = {
   credential_missing: 'UNSUPPORTED_OPERATION',
   tracker_unavailable: 'UNSUPPORTED_OPERATION',
   tracker_conflict: 'UNSUPPORTED_OPERATION',
+  forbidden: 'FORBIDDEN',
   project_refused: 'UNSUPPORTED_OPERATION',
   stale_attempt: 'UNSUPPORTED_OPERATION',
   invalid_params: 'INVALID_PARAMS',

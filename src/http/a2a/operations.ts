@@ -7,6 +7,9 @@ import type { EntryReads, Store } from '../../actors/store/port.ts';
 import type { PushConfig, PushConfigs } from '../../actors/store/rows/push-configs.ts';
 import { isServiceError } from '../../machines/errors.ts';
 import type { Role } from '../../machines/task.ts';
+import type { Caller } from '../callers.ts';
+import type { Guard } from '../guard.ts';
+import { operationRights } from '../rights.ts';
 import { A2aError, fromService, invalidParams } from './errors.ts';
 import { artifactsWithPatch, followRun } from './follow-run.ts';
 import { listRuns, type TaskList } from './list.ts';
@@ -180,11 +183,13 @@ interface OperationPorts {
   readonly redact: (text: string) => string;
   readonly now: () => number;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+  readonly guard: Guard;
 }
 
 export interface OperationContext {
   /** The role that the address names; null: none. */
   readonly role: Role | null;
+  readonly caller: Caller;
   readonly version: A2aVersion;
   /** What the client calls this request, so that it may repeat it; null: nothing. */
   readonly idempotencyKey: string | null;
@@ -276,12 +281,12 @@ const createSends = (
   push: ReturnType<typeof createPushOperations>,
 ) => {
   const send = async (params: SendParams, context: OperationContext) => {
-    const { role, version, idempotencyKey } = context;
+    const { role, version, idempotencyKey, caller } = context;
     const { message, tenant, configuration } = params;
     const config = configuration?.taskPushNotificationConfig;
     if (config !== undefined) await push.check(config);
     const sent = await sendMessage({ service, read, store }, message, {
-      ...{ tenant, role, idempotencyKey },
+      ...{ tenant, role, idempotencyKey, by: caller.name },
     });
     if (config === undefined) return sent;
     if (message.taskId === undefined) await push.addToNew(sent.id, config, version);
@@ -361,18 +366,34 @@ export const createOperations = (ports: OperationPorts): Operations => {
     return { events: followRun(follows, found, signal()) };
   };
 
+  const guarded =
+    <Result>(
+      name: string,
+      operation: (given: unknown, context: OperationContext) => Promise<Result>,
+    ) =>
+    (params: unknown, context: OperationContext): Promise<Result> => {
+      const asked = { action: name, needs: operationRights[name] ?? 'admin', params };
+      const caller = { ...context.caller, via: 'a2a' } as const;
+      return ports.guard.carryOut(caller, asked, () => operation(params, context));
+    };
+  const guardedAll = <Result>(
+    all: Readonly<Record<string, (given: unknown, context: OperationContext) => Promise<Result>>>,
+  ) => Object.fromEntries(Object.entries(all).map(([name, each]) => [name, guarded(name, each)]));
+
   return {
-    calls: {
+    calls: guardedAll<unknown>({
       SendMessage: sendBlocking,
       GetTask: get,
       ListTasks: list,
       CancelTask: createCancel(ports, reading),
-      CreateTaskPushNotificationConfig: (given, { version }) => push.create(given, version),
-      GetTaskPushNotificationConfig: (given, { version }) => push.get(given, version),
+      CreateTaskPushNotificationConfig: (given, { version }: OperationContext) =>
+        push.create(given, version),
+      GetTaskPushNotificationConfig: (given, { version }: OperationContext) =>
+        push.get(given, version),
       ListTaskPushNotificationConfigs: push.list,
       DeleteTaskPushNotificationConfig: push.delete,
-    },
-    streams: { SendStreamingMessage: sendStreaming, SubscribeToTask: subscribe },
+    }),
+    streams: guardedAll({ SendStreamingMessage: sendStreaming, SubscribeToTask: subscribe }),
     push: delivery,
   };
 };

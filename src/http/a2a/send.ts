@@ -98,6 +98,8 @@ interface NewRun {
   /** The role of the address; null: none. */
   readonly role: string | null;
   readonly idempotencyKey: string | null;
+  /** Who sends it. */
+  readonly by: string;
 }
 
 export interface SentMessage {
@@ -141,6 +143,7 @@ const createAndStart = async (
   try {
     const { task_id } = await service.execute({
       ...{ task, role, ...request, options: { ...runOptions(own.options), when: 'ready' } },
+      by: to.by,
       draft: {
         labels: contextId === undefined ? [] : [labelOfContext(contextId)],
         // A run is waited for by its task.
@@ -164,11 +167,12 @@ const runAgain = async (
   service: SendService,
   { view }: ReadRun,
   requestId: string | undefined,
+  by: string,
 ): Promise<string | null> => {
   try {
     await service.execute({
       ...(requestId === undefined ? {} : { requestId: `${requestId}/again` }),
-      ...{ task: view.task_id, role: view.role ?? defaultRole, options: { when: 'ready' } },
+      ...{ task: view.task_id, role: view.role ?? defaultRole, options: { when: 'ready' }, by },
     });
     return null;
   } catch (error) {
@@ -222,7 +226,7 @@ const continueTask = async (
   { service, read }: SendPorts,
   message: GivenMessage,
   taskId: string,
-  requestId: string | undefined,
+  { requestId, by }: { readonly requestId?: string; readonly by: string },
 ): Promise<SentMessage> => {
   const found = await read(taskId);
   const { view, run } = found;
@@ -249,7 +253,7 @@ const continueTask = async (
   }
   await service.edit(view.task_id, { description: `${view.description}\n\n${text}` });
   if (view.phase === 'waiting_for_run')
-    return { id: taskId, refused: await runAgain(service, found, requestId) };
+    return { id: taskId, refused: await runAgain(service, found, requestId, by) };
   // An agent that began meanwhile may have read the description before.
   const { status } = await service.status(view.task_id);
   if (status === 'started') await tell();
@@ -271,6 +275,6 @@ export const sendMessage = (
   const { taskId } = message;
   if (taskId === undefined) return createAndStart(ports, message, to);
   const key = to.idempotencyKey ?? ownMetadata(message).request_id ?? null;
-  const { requestId } = requestIdOf(key, to, message);
-  return once(ports, taskId, requestId, () => continueTask(ports, message, taskId, requestId));
+  const from = { ...requestIdOf(key, to, message), by: to.by };
+  return once(ports, taskId, from.requestId, () => continueTask(ports, message, taskId, from));
 };

@@ -7,6 +7,8 @@ export type AnswerPolicy = (typeof answerPolicies)[number];
 
 /** The part of the service that the tools use. */
 export interface McpBackend {
+  /** Absent where the server decides at each call. @throws forbidden */
+  readonly requireTool?: (name: string) => Promise<void>;
   /** Calls a JSON-RPC method of the service. */
   call(method: string, params: unknown): Promise<unknown>;
   /** The frames of a task until its attempt ends or the signal aborts. */

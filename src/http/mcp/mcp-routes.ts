@@ -1,5 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Caller } from '../callers.ts';
 import { errorBody, requestErrors } from '../error-table.ts';
+import { callerOf } from '../gate.ts';
 import { readJson } from '../json-rpc.ts';
 import type { SseConnection } from '../streams/sse.ts';
 import type { OpenStream } from '../streams/stream-routes.ts';
@@ -9,7 +11,7 @@ import { createMcpSession, errorMessage, invalidRequest, mcpMessageSchema } from
 import { isStatelessRequest, isStatelessVersion, statelessHttpProblem } from './stateless.ts';
 
 export interface McpRouteOptions {
-  readonly backend: McpBackend;
+  readonly backendFor: (caller: Caller) => McpBackend;
   readonly identity: McpIdentity;
   readonly redact: (text: string) => string;
   readonly openStream: OpenStream;
@@ -55,9 +57,9 @@ const refusedMessage = ({ headers }: FastifyRequest, text: string): Refusal | nu
  * DELETE have no route: there is no stream that the server begins, and no session to end.
  */
 export const addMcpRoutes = (app: FastifyInstance, options: McpRouteOptions): void => {
-  const { backend, identity, redact, openStream, onRequest } = options;
+  const { backendFor, identity, redact, openStream, onRequest } = options;
 
-  const answerOn = (stream: SseConnection, text: string): void => {
+  const answerOn = (stream: SseConnection, text: string, backend: McpBackend): void => {
     const session = createMcpSession({
       ...{ backend, identity, isStateless: true },
       send: (message) =>
@@ -76,8 +78,9 @@ export const addMcpRoutes = (app: FastifyInstance, options: McpRouteOptions): vo
       return reply
         .code(requestErrors.invalid_request)
         .send(errorBody('invalid_request', `this version of MCP is unknown (${versionHeader})`));
+    const backend = backendFor(callerOf(request));
     if (wantsStream(request, text))
-      return openStream(reply, null, (stream) => answerOn(stream, text));
+      return openStream(reply, null, (stream) => answerOn(stream, text, backend));
     let given: object | null = null;
     const session = createMcpSession({
       ...{ backend, identity, isStateless: true },

@@ -1,6 +1,9 @@
 import type { Entry, EntryReads } from '../../actors/store/port.ts';
 import { isServiceError } from '../../machines/errors.ts';
+import type { Caller } from '../callers.ts';
+import type { Guard } from '../guard.ts';
 import type { Method } from '../methods.ts';
+import { holds, toolRights } from '../rights.ts';
 import { followEntries } from '../streams/follow-entries.ts';
 import type { McpBackend, McpFrame } from './backend.ts';
 
@@ -22,18 +25,29 @@ async function* readFrames(
   }
 }
 
-/** The service of this process. What is unexpected goes to the log alone. */
+interface ServiceBackendPorts {
+  readonly methods: Readonly<Record<string, Method>>;
+  readonly store: FrameReads;
+  readonly answerPolicy: McpBackend['answerPolicy'];
+  readonly onInternal: (error: unknown) => void;
+  readonly guard: Pick<Guard, 'refuse'>;
+}
+
+/** The service of this process, for one caller. What is unexpected goes to the log alone. */
 export const createServiceBackend = (
-  methods: Readonly<Record<string, Method>>,
-  store: FrameReads,
-  answerPolicy: McpBackend['answerPolicy'],
-  onInternal: (error: unknown) => void,
+  { methods, store, answerPolicy, onInternal, guard }: ServiceBackendPorts,
+  caller: Caller,
 ): McpBackend => ({
   answerPolicy,
+  requireTool: async (name) => {
+    const needs = toolRights[name];
+    if (needs === undefined ? caller.isOwner : holds(caller.rights, needs)) return;
+    throw await guard.refuse(caller, name, needs ?? 'admin');
+  },
   call: async (method, params) => {
     const run = Object.hasOwn(methods, method) ? methods[method] : undefined;
     if (run === undefined) throw new Error(`there is no method ${method}`);
-    return run(params);
+    return run(params, { caller });
   },
   frames: (taskId, signal) => readFrames(store, taskId, signal),
   describeError: (error) => {

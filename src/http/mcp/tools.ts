@@ -408,6 +408,7 @@ export const callTool = async (
     const tools = toolsFor(backend.answerPolicy());
     const tool = Object.hasOwn(tools, name) ? tools[name] : undefined;
     if (tool === undefined) return null;
+    await backend.requireTool?.(name);
     return toolResult(await tool.run(backend, call, parseParams(tool.params, params)));
   } catch (error) {
     return toolFailure(backend.describeError(error));

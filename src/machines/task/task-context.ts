@@ -37,6 +37,8 @@ export interface TaskContext {
   /** True when somebody closed it, although its outcome is done. */
   readonly byHand?: boolean | undefined;
   readonly reason: string | null;
+  /** Who asked for its attempts, by the names of their tokens. */
+  readonly runBy?: readonly string[] | undefined;
   /** The reason of a reopen or retry, if one was given. */
   readonly requestReason?: string | undefined;
   /** True for a run that waits, or waited, for its dependencies: a later problem only delays it. */
@@ -76,6 +78,7 @@ export type TaskCommand =
       readonly role: Role;
       readonly options: RunOptions;
       readonly maxRetries: number;
+      readonly by?: string | undefined;
     }
   | {
       readonly type: 'retry';
@@ -83,6 +86,7 @@ export type TaskCommand =
       readonly options: RunOptions | null;
       readonly maxRetries: number;
       readonly reason: string | null;
+      readonly by?: string | undefined;
     }
   | ReviewCommand
   | { readonly type: 'close'; readonly reason: string | null }

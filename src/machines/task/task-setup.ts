@@ -46,6 +46,7 @@ type RequestedRun = {
   readonly role: Role | null;
   readonly options: RunOptions | null;
   readonly maxRetries: number;
+  readonly by?: string | undefined;
 };
 type Limited = { readonly parking: Parking | null };
 type TaskOnly = { readonly taskId: TaskId };
@@ -186,6 +187,8 @@ export const taskSetup = setup({
       role: ({ context }, { role }: RequestedRun) => role ?? context.role,
       options: ({ context }, { options }: RequestedRun) => options ?? context.options,
       retriesLeft: (_, { maxRetries }: RequestedRun) => maxRetries,
+      runBy: ({ context: { runBy } }, { by }: RequestedRun) =>
+        by === undefined || runBy?.includes(by) === true ? runBy : [...(runBy ?? []), by],
       submittedAt: ({ event }) => event.at,
       accepted: false,
     }),

@@ -61,6 +61,8 @@ export interface WorkflowInput {
   readonly narrowedBy?: { readonly file: string; readonly changes: readonly string[] };
   /** Epoch ms. */
   readonly startedAt: number;
+  /** Who asked for it, by the name of the token. */
+  readonly by?: string | undefined;
   /** Of a workflow that goes on where another one failed or was cancelled. */
   readonly from?: {
     readonly workflowId: string;
@@ -89,6 +91,7 @@ export const inputAfter = (
   { definition, subject, verify, model, decides, choices, narrowedBy, ...ended }: WorkflowContext,
   workflowId: string,
   startedAt: number,
+  by?: string,
 ): WorkflowInput => {
   const { phase } = ended;
   const isChecked = ended.reports.some((each) => each.phase === phase);
@@ -107,6 +110,7 @@ export const inputAfter = (
   return {
     workflowId,
     startedAt,
+    by: by ?? ended.by,
     from,
     definition: { ...definition, phases },
     subject,

@@ -277,7 +277,7 @@ test('§3.4 a message to a task whose attempt begins at this moment reaches its 
     store,
   };
   const parts = [{ text: 'And two' }];
-  const to = { tenant: undefined, role: null, idempotencyKey: null };
+  const to = { tenant: undefined, role: null, idempotencyKey: null, by: 'owner' };
   await sendMessage(ports, { messageId: 'm', role: 'ROLE_USER', taskId: id, parts }, to);
   writeFileSync(join(root, 'go'), '');
   await untilStatus(server, id, 'complete');

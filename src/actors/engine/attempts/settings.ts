@@ -42,6 +42,8 @@ export interface RoleSettings extends RoleProfile {
 
 /** How work lands on the branch of the project. */
 export interface MergeSettings {
+  /** Who ran a task does not merge it. */
+  readonly notAuthor: boolean;
   /** Applies when a person names none. */
   readonly style: QueueMember['style'];
   /** Commands that each tree must pass. */

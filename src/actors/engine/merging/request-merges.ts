@@ -20,6 +20,8 @@ interface HowToMerge {
   readonly force?: boolean | undefined;
   /** False: a person says that it lands without a test. */
   readonly verify?: boolean | undefined;
+  /** Who asks. */
+  readonly by?: string | undefined;
 }
 
 export interface MergeRequest extends HowToMerge {
@@ -115,6 +117,8 @@ interface MergeRequestPorts {
   readonly status: (taskId: string) => Promise<TaskView>;
   readonly list: (request: ListRequest) => Promise<TaskPage>;
   readonly landing: () => MergeSettings;
+  /** Who asked for the attempts of a task. */
+  readonly runBy: (taskId: TaskId) => Promise<readonly string[]>;
 }
 
 const entriesAtOnce = 1_000;
@@ -161,11 +165,13 @@ const refusedTask = ({ taskId, attempt }: MergeWish, conflict: MergeConflict): R
 
 /** Makes a wish of a request. It rejects with task_not_found and event_not_allowed. */
 const createWishes =
-  ({ workspace, store, status, landing }: MergeRequestPorts) =>
+  ({ workspace, store, status, landing, runBy }: MergeRequestPorts) =>
   async (request: MergeRequest): Promise<MergeWish> => {
-    const { taskId: given, attempt: wanted, squash, force = false, verify = true } = request;
+    const { taskId: given, attempt: wanted, squash, force = false, verify = true, by } = request;
     const task = await status(given);
     const taskId = requireId(task.task_id);
+    if (landing().notAuthor && by !== undefined && (await runBy(taskId)).includes(by))
+      throw new ServiceError('forbidden', { needs: 'review', name: by, ran: taskId });
     const attempt = wanted ?? task.attempt;
     if (attempt === 0) {
       const state = `${task.status}, without an attempt`;

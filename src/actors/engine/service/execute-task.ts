@@ -20,6 +20,8 @@ export interface ExecuteRequest {
   readonly role: Role;
   readonly options: RunOptions;
   readonly requestId?: string;
+  /** Who asks. */
+  readonly by?: string | undefined;
   /** For a task that is created from the text, whatever the text is. */
   readonly draft?: Pick<CreateRequest, 'labels' | 'dependencies'>;
 }
@@ -84,10 +86,10 @@ export const createExecute = (
     return taskId;
   };
 
-  const ask = async (taskId: TaskId, { role, options, requestId }: ExecuteRequest) => {
+  const ask = async (taskId: TaskId, { role, options, requestId, by }: ExecuteRequest) => {
     const maxRetries = ports.maxRetries();
     const own = ports.withRun(ports.optionsFor(options, role));
-    const command = { type: 'run', role, options: own, maxRetries } as const;
+    const command = { type: 'run', role, options: own, maxRetries, by } as const;
     const request = requestId === undefined ? undefined : runRequest(requestId, taskId);
     try {
       return await commands.ask(taskId, command, request);

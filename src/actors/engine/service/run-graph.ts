@@ -51,6 +51,8 @@ export interface RunGraphRequest {
   /** At most as many start, with what they depend on; the first priority first. */
   readonly limit?: number | undefined;
   readonly requestId?: string;
+  /** Who asks. */
+  readonly by?: string | undefined;
 }
 
 /** Lists the tasks that a run would start, each after its dependencies. */
@@ -136,7 +138,7 @@ const runCommandFor = (
   role: Role,
   options: RunOptions,
   maxRetries: number,
-): TaskCommand =>
+): Extract<TaskCommand, { readonly type: 'run' | 'retry' }> =>
   isOverWithoutSuccess(snapshot)
     ? { type: 'retry', role, options, maxRetries, reason: null }
     : { type: 'run', role, options, maxRetries };
@@ -220,7 +222,8 @@ const createStartOne = async (ports: RunGraphPorts, request: RunGraphRequest) =>
     try {
       await ports.requirePrice(options, role);
       const command = runCommandFor(snapshot, role, options, ports.maxRetries());
-      const { phase } = await commands.ask(task.id, command, ownRequest);
+      const asked = { ...command, by: request.by };
+      const { phase } = await commands.ask(task.id, asked, ownRequest);
       return { task_id, role, phase };
     } catch (error) {
       room += 1;

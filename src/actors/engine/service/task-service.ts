@@ -164,6 +164,7 @@ export interface TaskService
     role: Role | null,
     options: RunOptions | null,
     reason: string | null,
+    by?: string,
   ): Promise<TaskView>;
 }
 
@@ -287,7 +288,11 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
   return {
     ...queries,
     ...createAttemptChanges({ ...ports, status: queries.status }),
-    ...createMergeRequests({ ...ports, status: queries.status, list: queries.list }),
+    ...createMergeRequests({
+      ...ports,
+      ...{ status: queries.status, list: queries.list },
+      runBy: async (taskId) => (await views.snapshotOf(taskId)).context.runBy ?? [],
+    }),
     execute: createExecute({ ...ports, queries }),
     ...createRunGraph({
       ...ports,
@@ -344,7 +349,7 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
     },
     review,
     update: createUpdate({ ...ports, updates, status: queries.status, review }),
-    retry: async (taskId, role, options, reason) => {
+    retry: async (taskId, role, options, reason, by) => {
       const id = requireId(taskId);
       await requireNotElsewhere(id);
       const snapshot = await views.snapshotOf(id);
@@ -369,6 +374,7 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
           role: next,
           options: { ...last.options, run: raised },
           maxRetries: ports.maxRetries(),
+          by,
         });
       return commands.ask(id, {
         type: 'retry',
@@ -376,6 +382,7 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
         options: own === kept ? given : own,
         maxRetries: ports.maxRetries(),
         reason,
+        by,
       });
     },
   };

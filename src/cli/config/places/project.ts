@@ -14,6 +14,8 @@ export interface Project {
   readonly stateDir: string;
   /** The default state folder. Two servers of one project meet here, whichever folder each uses. */
   readonly defaultDir: string;
+  /** Of `--token-file` or AGENT_TOKEN: commands act with it in place of the server's. */
+  readonly token?: string | undefined;
 }
 
 const stateHome = (env: NodeJS.ProcessEnv): string => {
