@@ -124,7 +124,7 @@ test.each([
   ]);
   const db = openDatabase({ file: join(stateDir, 'journal.db') });
   const tamper = db.prepare(sql);
-  db.write(function* () {
+  void db.write(function* () {
     yield* tamper.run();
   });
   db.close();

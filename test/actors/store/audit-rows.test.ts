@@ -11,7 +11,7 @@ const all = { since: 0, taskId: null, after: 0, limit: 100 };
 /** A write of something else. */
 const touch = (db: SqliteDatabase, key: string, then = (): void => {}): void => {
   const insert = db.prepare('insert into ledger (key, value) values (?, ?)');
-  db.write(function* () {
+  void db.write(function* () {
     yield* insert.run(key, '');
     then();
   });
@@ -73,7 +73,7 @@ test('lines go on where somebody removed the record of the end', async () => {
   audit.add(facts('create'));
   await audit.flush();
   const forget = db.prepare("delete from ledger where key = 'audit_end'");
-  db.write(function* () {
+  void db.write(function* () {
     yield* forget.run();
   });
   audit.add(facts('edit'));

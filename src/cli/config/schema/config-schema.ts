@@ -658,6 +658,10 @@ export const configSchema = configSections
     message:
       'when_complete needs workspace.merge none: work lands by its pull request, or by itself',
   })
+  .refine(({ policy, workspace }) => policy.merge === 'anyone' || workspace.merge === 'none', {
+    path: ['policy', 'merge'],
+    message: 'not_author needs workspace.merge none: work that lands by itself has no second person',
+  })
   .refine(({ agent }) => agent.default_answer === undefined || agent.answer_timeout_seconds > 0, {
     path: ['agent', 'default_answer'],
     message:
