@@ -660,7 +660,8 @@ export const configSchema = configSections
   })
   .refine(({ policy, workspace }) => policy.merge === 'anyone' || workspace.merge === 'none', {
     path: ['policy', 'merge'],
-    message: 'not_author needs workspace.merge none: work that lands by itself has no second person',
+    message:
+      'not_author needs workspace.merge none: work that lands by itself has no second person',
   })
   .refine(({ agent }) => agent.default_answer === undefined || agent.answer_timeout_seconds > 0, {
     path: ['agent', 'default_answer'],
