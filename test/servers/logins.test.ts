@@ -77,6 +77,27 @@ describeUnless(noPostgres)('logins at several servers', () => {
     expect(await ended, 'a stream of the other server').toContain('connected');
   });
 
+  test('a token holds at all of them, and ends at all at once; both write one audit log', {
+    tags: ['slow'],
+    timeout: 60 * seconds,
+  }, async () => {
+    const { one, two } = await openTwo();
+    const there = two.serverFile().url;
+    const words = ['token', 'create', '--name', 'ana', '--rights', 'read', '--json'];
+    const given = JSON.parse((await one.agent(...words)).out).token;
+    const stream = await ask(there, '/stream', given);
+    const ended = stream.text();
+    for (const server of [one, two, one]) await server.agent('create', 'Say hello');
+
+    expect((await one.agent('token', 'revoke', 'ana')).code).toBe(0);
+
+    expect((await ask(there, '/metrics', given)).status).toBe(401);
+    expect(await ended, 'a stream of the other server').toContain('connected');
+    const verified = await two.agent('audit', '--verify', '--json');
+    // Two for each task: what was asked for, and the id that came of it.
+    expect([verified.code, JSON.parse(verified.out).lines]).toEqual([0, 8]);
+  });
+
   test('a login goes on after a restart of its server, and ends by the clock of the database', {
     tags: ['slow'],
     timeout: 60 * seconds,

@@ -36,7 +36,7 @@ import { networkNotes, notesOf } from './notes.ts';
 import { stateFolderError } from './secrets/private-files.ts';
 import { shortHash } from './secrets/webhook-secrets.ts';
 import { readServerFile, type ServerFile } from './server-file.ts';
-import { sharedLoginsOf } from './shared-store.ts';
+import { clockOf, sharedLoginsOf } from './shared-store.ts';
 import { surroundingsOf } from './surroundings.ts';
 import { startTraces } from './traces.ts';
 
@@ -241,7 +241,7 @@ const buildApplication = (
     forgeRepository: () => forgeRepository(current.loaded.config.forge, workspace),
     exportTask: exportFromServer(system.service, project.root, redact),
     sharedLogins: sharedLoginsOf(ledger.db),
-    now: Date.now,
+    now: clockOf(ledger.db),
     heartbeatMs: streamHeartbeatMs,
     draining: () => state.draining,
     mcpAnswer: () => config().mcp.answer,
