@@ -2,10 +2,9 @@ import { createHmac, type Hmac } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { safeEqual } from './callers.ts';
+import { createThrottle, safeEqual, windowMs } from './callers.ts';
 import { errorBody, requestErrors } from './error-table.ts';
 import type { OnRequest } from './rpc-routes.ts';
-import { createThrottle, windowMs } from './throttle.ts';
 
 export interface ForgeWebhookOptions {
   /** Null: the route is off. */

@@ -3,11 +3,17 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Answer } from '../actors/store/port.ts';
 import { afterAnswer } from '../actors/store/rows/rows.ts';
 import type { Right, ServiceError } from '../machines/errors.ts';
-import { type Caller, callerFor, type Identify } from './callers.ts';
+import {
+  type Caller,
+  callerFor,
+  createThrottle,
+  type Identify,
+  type Throttle,
+  windowMs,
+} from './callers.ts';
 import { errorBody, errorStatuses, requestErrors } from './error-table.ts';
 import type { Guard } from './guard.ts';
 import { holds, routeRights } from './rights.ts';
-import { createThrottle, type Throttle, windowMs } from './throttle.ts';
 
 export interface GateOptions {
   /** The accepted `host:port` forms, lower case; read for every request. */

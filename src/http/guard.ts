@@ -3,9 +3,8 @@ import { isServiceError, type Right, ServiceError } from '../machines/errors.ts'
 import { isJsonObject } from '../machines/json.ts';
 import { parseTaskId } from '../machines/task.ts';
 import { A2aError } from './a2a/errors.ts';
-import type { Caller } from './callers.ts';
+import { type Caller, createThrottle } from './callers.ts';
 import { holds } from './rights.ts';
-import { createThrottle } from './throttle.ts';
 
 type Asker = Pick<Caller, 'name' | 'rights' | 'via' | 'address'>;
 

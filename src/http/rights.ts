@@ -14,7 +14,8 @@ export type TokenRights = Right | 'runner';
 export const tokenRights = [...rights, 'runner'] as const satisfies readonly TokenRights[];
 
 export const holds = (given: string, needs: Right): boolean =>
-  rights.indexOf(given as Right) >= rights.indexOf(needs);
+  rights.some((right) => right === given) &&
+  rights.findIndex((right) => right === given) >= rights.indexOf(needs);
 
 type Table = Readonly<Record<string, Right>>;
 

@@ -21,7 +21,7 @@ import { httpErrorOf, restMediaType, undecodedPath } from './a2a/errors.ts';
 import { createOperations } from './a2a/operations.ts';
 import type { A2aRules } from './a2a/protocol.ts';
 import { addRestRoutes } from './a2a/rest-routes.ts';
-import { callerFor, createIdentify, type Identify } from './callers.ts';
+import { callerFor, createIdentify, createThrottle, type Identify, windowMs } from './callers.ts';
 import { discoveryDocument } from './discovery.ts';
 import { errorBody, errorStatuses, requestErrors } from './error-table.ts';
 import { addForgeWebhook, type ForgeWebhookOptions } from './forge-webhook.ts';
@@ -64,7 +64,6 @@ import {
   type StreamRouteOptions,
 } from './streams/stream-routes.ts';
 
-import { createThrottle, windowMs } from './throttle.ts';
 import { parseParams } from './wire.ts';
 
 interface PageRouteOptions {
