@@ -44,7 +44,7 @@ const runNamedCommand = async (
     return runSetUp({ kind: 'run', command, args }, invocation, io);
   const [{ givenToken, requireRight }, { needsOfCommand }] = await Promise.all([
     import('./people/given-token.ts'),
-    import('../http/rights.ts'),
+    import('../http/people/rights.ts'),
   ]);
   const token = givenToken(file, invocation);
   const own = { ...invocation, token };

@@ -2,8 +2,8 @@ import { createHmac, type Hmac } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { createThrottle, safeEqual, windowMs } from './callers.ts';
 import { errorBody, requestErrors } from './error-table.ts';
+import { createThrottle, safeEqual, windowMs } from './people/callers.ts';
 import type { OnRequest } from './rpc-routes.ts';
 
 export interface ForgeWebhookOptions {

@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Answer } from '../actors/store/port.ts';
 import { afterAnswer } from '../actors/store/rows/rows.ts';
 import type { Right, ServiceError } from '../machines/errors.ts';
+import { errorBody, errorStatuses, requestErrors } from './error-table.ts';
 import {
   type Caller,
   callerFor,
@@ -10,10 +11,9 @@ import {
   type Identify,
   type Throttle,
   windowMs,
-} from './callers.ts';
-import { errorBody, errorStatuses, requestErrors } from './error-table.ts';
-import type { Guard } from './guard.ts';
-import { holds, routeRights } from './rights.ts';
+} from './people/callers.ts';
+import type { Guard } from './people/guard.ts';
+import { holds, routeRights } from './people/rights.ts';
 
 export interface GateOptions {
   /** The accepted `host:port` forms, lower case; read for every request. */

@@ -7,10 +7,10 @@ import type { Audit, AuditLine } from '../actors/store/rows/audit-rows.ts';
 import { type KeptToken, type Tokens, tokensAtMost } from '../actors/store/rows/token-rows.ts';
 import type { WorkflowService } from '../actors/workflows/workflow-host.ts';
 import { requireRole, ServiceError } from '../machines/errors.ts';
-import type { Caller } from './callers.ts';
-import type { Guard } from './guard.ts';
 import { digestOf, secret } from './page-sessions.ts';
-import { needsOfMethod, ownerName } from './rights.ts';
+import type { Caller } from './people/callers.ts';
+import type { Guard } from './people/guard.ts';
+import { needsOfMethod, ownerName } from './people/rights.ts';
 import {
   auditParamsSchema,
   changeParamsSchema,

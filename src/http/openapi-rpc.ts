@@ -5,7 +5,7 @@ import { conflictsSchema, pullRequestSchema, taskViewSchema } from '../actors/jo
 import { workflowLineSchema, workflowViewSchema } from '../actors/workflows/workflow-view.ts';
 import { roles } from '../machines/task.ts';
 import { envelopeErrors, errorStatuses, requestErrors } from './error-table.ts';
-import { methodRights } from './rights.ts';
+import { methodRights } from './people/rights.ts';
 import {
   auditParamsSchema,
   auditSchema,

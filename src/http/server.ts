@@ -21,7 +21,6 @@ import { httpErrorOf, restMediaType, undecodedPath } from './a2a/errors.ts';
 import { createOperations } from './a2a/operations.ts';
 import type { A2aRules } from './a2a/protocol.ts';
 import { addRestRoutes } from './a2a/rest-routes.ts';
-import { callerFor, createIdentify, createThrottle, type Identify, windowMs } from './callers.ts';
 import { discoveryDocument } from './discovery.ts';
 import { errorBody, errorStatuses, requestErrors } from './error-table.ts';
 import { addForgeWebhook, type ForgeWebhookOptions } from './forge-webhook.ts';
@@ -33,7 +32,6 @@ import {
   type GateOptions,
   isStillAllowed,
 } from './gate.ts';
-import { createGuard, type Guard } from './guard.ts';
 import { addHealthRoutes, type HealthOptions } from './health.ts';
 import { addImageRoutes } from './image-routes.ts';
 import { bodyTooLarge, parseText, wrongMediaType } from './json-rpc.ts';
@@ -50,6 +48,14 @@ import {
   loginTimes,
   type PageSessions,
 } from './page-sessions.ts';
+import {
+  callerFor,
+  createIdentify,
+  createThrottle,
+  type Identify,
+  windowMs,
+} from './people/callers.ts';
+import { createGuard, type Guard } from './people/guard.ts';
 import {
   addRpcRoutes,
   createRateGate,

@@ -7,7 +7,7 @@ import { verdicts } from '../machines/review.ts';
 import { forgeProblemSchema } from '../machines/source/forge-problem.ts';
 import { type RunOptions, roles, statuses } from '../machines/task.ts';
 import { thoroughnessLevels } from '../machines/thoroughness.ts';
-import { tokenRights } from './rights.ts';
+import { tokenRights } from './people/rights.ts';
 import { parseWithProblems } from './schema-problems.ts';
 
 /** Requests as they arrive: snake_case, no unknown key, every value bounded. */

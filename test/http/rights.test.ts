@@ -13,7 +13,7 @@ import {
   operationRights,
   routeRights,
   toolRights,
-} from '../../src/http/rights.ts';
+} from '../../src/http/people/rights.ts';
 import { rights } from '../../src/machines/errors.ts';
 import { finish, startServer, token } from '../support/running.ts';
 

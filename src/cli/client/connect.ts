@@ -1,9 +1,9 @@
 import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { OfflineService } from '../../actors/engine/queries/offline-tasks.ts';
-import type { Caller } from '../../http/callers.ts';
 import type { Method } from '../../http/methods.ts';
-import { ownerName } from '../../http/rights.ts';
+import type { Caller } from '../../http/people/callers.ts';
+import { ownerName } from '../../http/people/rights.ts';
 import { isServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { type Project, stateFiles, taskFiles } from '../config/places/project.ts';
@@ -111,7 +111,7 @@ const openFiles = async (
     import('./redactor.ts'),
     import('../config/store.ts'),
     import('../../actors/store/rows/audit-rows.ts'),
-    import('../../http/guard.ts'),
+    import('../../http/people/guard.ts'),
   ]);
   const loaded = loadConfig({ config, project }, env).config;
   if (loaded.tracker.bd_path !== undefined) await requireConfig({ project, config, env });

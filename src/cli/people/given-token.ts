@@ -41,7 +41,7 @@ export const requireRight = async (
   { project, connection }: CommandContext,
   needs: Right,
 ): Promise<void> => {
-  const { holds } = await import('../../http/rights.ts');
+  const { holds } = await import('../../http/people/rights.ts');
   await connection.server();
   const address = await findServer(project);
   const found = address === null ? null : await getJson(address, '/page/session', askMs);

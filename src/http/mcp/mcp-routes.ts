@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Caller } from '../callers.ts';
 import { errorBody, requestErrors } from '../error-table.ts';
 import { callerOf } from '../gate.ts';
 import { readJson } from '../json-rpc.ts';
+import type { Caller } from '../people/callers.ts';
 import type { SseConnection } from '../streams/sse.ts';
 import type { OpenStream } from '../streams/stream-routes.ts';
 import type { McpBackend } from './backend.ts';

@@ -1,9 +1,9 @@
 import type { Entry, EntryReads } from '../../actors/store/port.ts';
 import { isServiceError } from '../../machines/errors.ts';
-import type { Caller } from '../callers.ts';
-import type { Guard } from '../guard.ts';
 import type { Method } from '../methods.ts';
-import { holds, toolRights } from '../rights.ts';
+import type { Caller } from '../people/callers.ts';
+import type { Guard } from '../people/guard.ts';
+import { holds, toolRights } from '../people/rights.ts';
 import { followEntries } from '../streams/follow-entries.ts';
 import type { McpBackend, McpFrame } from './backend.ts';
 

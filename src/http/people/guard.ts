@@ -1,8 +1,8 @@
-import type { Audit, AuditFacts } from '../actors/store/rows/audit-rows.ts';
-import { isServiceError, type Right, ServiceError } from '../machines/errors.ts';
-import { isJsonObject } from '../machines/json.ts';
-import { parseTaskId } from '../machines/task.ts';
-import { A2aError } from './a2a/errors.ts';
+import type { Audit, AuditFacts } from '../../actors/store/rows/audit-rows.ts';
+import { isServiceError, type Right, ServiceError } from '../../machines/errors.ts';
+import { isJsonObject } from '../../machines/json.ts';
+import { parseTaskId } from '../../machines/task.ts';
+import { A2aError } from '../a2a/errors.ts';
 import { type Caller, createThrottle } from './callers.ts';
 import { holds } from './rights.ts';
 

@@ -1,9 +1,9 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
-import type { Answer } from '../actors/store/port.ts';
-import { afterAnswer } from '../actors/store/rows/rows.ts';
-import type { KeptToken, Tokens } from '../actors/store/rows/token-rows.ts';
-import { digestOf, type PageSessions } from './page-sessions.ts';
+import type { Answer } from '../../actors/store/port.ts';
+import { afterAnswer } from '../../actors/store/rows/rows.ts';
+import type { KeptToken, Tokens } from '../../actors/store/rows/token-rows.ts';
+import { digestOf, type PageSessions } from '../page-sessions.ts';
 import { cliAgent, ownerName, type TokenRights, tokenRights } from './rights.ts';
 
 const bytesOf = (text: string): Buffer => createHash('sha256').update(text).digest();

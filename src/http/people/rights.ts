@@ -1,6 +1,6 @@
-import { type Right, rights } from '../machines/errors.ts';
-import { isJsonObject } from '../machines/json.ts';
-import { roles } from '../machines/task.ts';
+import { type Right, rights } from '../../machines/errors.ts';
+import { isJsonObject } from '../../machines/json.ts';
+import { roles } from '../../machines/task.ts';
 
 /**
  * The rights that routes, methods, operations, tools and commands need. What is not here is refused
