@@ -13,9 +13,10 @@ import { roles } from '../../machines/task.ts';
 export type TokenRights = Right | 'runner';
 export const tokenRights = [...rights, 'runner'] as const satisfies readonly TokenRights[];
 
-export const holds = (given: string, needs: Right): boolean =>
-  rights.some((right) => right === given) &&
-  rights.findIndex((right) => right === given) >= rights.indexOf(needs);
+export const holds = (given: string, needs: Right): boolean => {
+  const ladder: readonly string[] = rights;
+  return ladder.indexOf(given) >= ladder.indexOf(needs);
+};
 
 type Table = Readonly<Record<string, Right>>;
 
