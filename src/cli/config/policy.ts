@@ -16,7 +16,7 @@ import type { ConfigLayer, LoadedConfig } from './config.ts';
 import { ConfigError } from './config-error.ts';
 import { configKeys, partsOfKey } from './schema/config-keys.ts';
 import { type Config, configSections } from './schema/config-schema.ts';
-import { policySection } from './schema/policy-schema.ts';
+import { policyBounds } from './schema/policy-schema.ts';
 
 /** Rules of an organisation, which no configuration of a user loosens. */
 export interface Policy {
@@ -37,7 +37,7 @@ const bytesAtMost = 1024 * 1024;
 
 const policySchema = z.strictObject({
   require: z.record(z.string(), z.unknown()).default({}),
-  ...policySection.shape,
+  ...policyBounds.shape,
 });
 
 /** Values that `0` makes unlimited. */
@@ -55,6 +55,7 @@ const strictestFirst: Readonly<Record<string, readonly unknown[]>> = {
   'workspace.mode': ['worktree', 'shared'],
   'server.auth': ['token', 'none'],
   'forge.publish': ['never', 'when_complete'],
+  'policy.merge': ['not_author', 'anyone'],
 };
 
 /** Lists to which a user may add. */

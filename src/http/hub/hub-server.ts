@@ -2,7 +2,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { parseJson, textOrEmpty } from '../../machines/json.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { errorBody, requestErrors } from '../error-table.ts';
-import { answerHeaders, bearerToken, createThrottle, windowMs } from '../gate.ts';
+import { answerHeaders, bearerToken } from '../gate.ts';
+import { createThrottle, windowMs } from '../people/callers.ts';
 import { type PageFile, type PageFiles, pageHeaders } from '../page-files.ts';
 import { forward, type Upstream } from './forward.ts';
 import { admit, hubOrigin } from './hub-gate.ts';

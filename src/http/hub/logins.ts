@@ -6,7 +6,7 @@ import {
   randomBytes,
   verify,
 } from 'node:crypto';
-import { safeEqual } from '../gate.ts';
+import { safeEqual } from '../people/callers.ts';
 
 /** A browser that is signed in: the public half of a key that it cannot give away. */
 export interface Login {

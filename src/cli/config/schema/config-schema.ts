@@ -461,16 +461,6 @@ export const configSections = z.strictObject({
         ),
     })
     .prefault({}),
-  policy: z
-    .strictObject({
-      merge: z
-        .enum(['anyone', 'not_author'])
-        .default('anyone')
-        .describe(
-          'who may merge the work of a task: not_author refuses whoever asked for one of its attempts, by the name of the token; it needs workspace.merge none',
-        ),
-    })
-    .prefault({}),
   merge: z
     .strictObject({
       style: z

@@ -3,8 +3,7 @@ import { hostList } from './config-values.ts';
 
 const names = z.array(z.string().min(1).max(200)).max(500).optional();
 
-/** What no run, role or person of this project may pass. A policy of the machine narrows it. */
-export const policySection = z.strictObject({
+const bounds = {
   only: z
     .strictObject({
       providers: names.describe(
@@ -24,4 +23,18 @@ export const policySection = z.strictObject({
     .record(z.string(), z.number().min(0))
     .default({})
     .describe('the highest value of a key, such as agent.max_turns, also for roles and runs'),
+};
+
+/** Of the policy of a machine. */
+export const policyBounds = z.strictObject(bounds);
+
+/** What no run, role or person of this project may pass. A policy of the machine narrows it. */
+export const policySection = z.strictObject({
+  merge: z
+    .enum(['anyone', 'not_author'])
+    .default('anyone')
+    .describe(
+      'who may merge the work of a task: not_author refuses whoever asked for one of its attempts, by the name of the token; it needs workspace.merge none',
+    ),
+  ...bounds,
 });
