@@ -121,7 +121,10 @@ const createSharing = (
   if (shared === undefined) return null;
   const { notices } = shared;
   const slots = createSlotSharing({
-    ...{ store, node, notices, log },
+    store,
+    node,
+    notices,
+    log,
     settings: () => {
       const { cap: pool, sharedCap: cap, ownRoles: roles } = settings();
       return { cap, pool, roles };
@@ -151,7 +154,9 @@ const withHeldFolders = (ports: SystemPorts, { journal }: OpenedJournal): System
   return {
     ...ports,
     workspace: createHeldFolders(workspace, {
-      ...{ store: patientReads(store), journal, server: shared.name },
+      store: patientReads(store),
+      journal,
+      server: shared.name,
     }),
   };
 };
@@ -195,21 +200,21 @@ const createParts = (
     policy: () => settings().onDependencyFailure,
   });
   return {
-    ...{
-      node,
-      journal,
-      root,
-      supervisor,
-      agentActor,
-      host,
-      backends,
-      budgets,
-      attempts,
-      lookUp,
-      waits,
-    },
+    node,
+    journal,
+    root,
+    supervisor,
+    agentActor,
+    host,
+    backends,
+    budgets,
+    attempts,
+    lookUp,
+    waits,
     returnSlot,
-    ...{ caps, sharing, lease },
+    caps,
+    sharing,
+    lease,
   };
 };
 type Parts = ReturnType<typeof createParts>;
@@ -266,7 +271,10 @@ const createTasks = (
     wallLimitMs(settings(), options, role);
   const choices = createRunChoices(settings, backends, now);
   const proof = createTrainProof({
-    ...{ ...agents, settings, workspace, sandbox },
+    ...agents,
+    settings,
+    workspace,
+    sandbox,
     passed: createPassedTrees(ports.passedTreesFile ?? null, now),
     attemptOf: async (taskId, attempt) => {
       const { role, options } = (await host.views.snapshotOf(taskId)).context;
@@ -274,7 +282,16 @@ const createTasks = (
     },
   });
   const merges = createMergeQueue({
-    ...{ root, node, journal, store, tracker, workspace, results, proof, now, log },
+    root,
+    node,
+    journal,
+    store,
+    tracker,
+    workspace,
+    results,
+    proof,
+    now,
+    log,
     latestAttempt: async (id) => (await host.views.snapshotOf(id)).context.attempt,
     maxBatch: () => settings().landing.maxBatch,
     signs: () => settings().landing.sign,
@@ -283,31 +300,45 @@ const createTasks = (
   });
   endLimits({ journal, supervisor, live: host.live, choices, now });
   const machine = provideStateWork({
-    ...{
-      tracker,
-      store,
-      slots,
-      agentRuns,
-      invoked,
-      results,
-      workspace,
-      host,
-      lookUp,
-      waits,
-      budgets,
-      emit,
-      endLeftovers,
-      merges,
-      now,
-    },
+    tracker,
+    store,
+    slots,
+    agentRuns,
+    invoked,
+    results,
+    workspace,
+    host,
+    lookUp,
+    waits,
+    budgets,
+    emit,
+    endLeftovers,
+    merges,
+    now,
     choices,
     verify: createVerify({
-      ...{ workspace, sandbox, networkOf, environmentOf, limitMs, emit, watchReports },
+      workspace,
+      sandbox,
+      networkOf,
+      environmentOf,
+      limitMs,
+      emit,
+      watchReports,
     }),
     flush: journal.flush,
   });
   const commands: ReturnType<typeof createTaskCommands> = createTaskCommands(machine, {
-    ...{ node, root, host, tracker, store, journal, agentActor, now, log, waits, lookUp },
+    node,
+    root,
+    host,
+    tracker,
+    store,
+    journal,
+    agentActor,
+    now,
+    log,
+    waits,
+    lookUp,
     observesRest: lease.isFirst,
     whenEnded: async (taskId) => {
       await invoked.whenEnded(taskId);
@@ -335,7 +366,12 @@ const watchTracker = (
   { failWith, observe }: Tasks['commands'],
 ) => {
   tellDependents({
-    ...{ tracker, journal, waits, failWith, now, log },
+    tracker,
+    journal,
+    waits,
+    failWith,
+    now,
+    log,
     viewOf: host.views.viewOf,
     policy: () => settings().onDependencyFailure,
   });
@@ -388,7 +424,9 @@ const createWorkReads = (
   merges: MergeQueue,
 ) => {
   const radar = createMergeRadar({
-    ...{ journal, now, log },
+    journal,
+    now,
+    log,
     look: workspace.radar,
     landing: () => settings().landing,
     note: attempts.agents.note,
@@ -412,7 +450,16 @@ const hostWorkflows = (
   },
 ) =>
   createWorkflowHost({
-    ...{ root, node, journal, tracker, store, workspace, service, reports, now, log },
+    root,
+    node,
+    journal,
+    tracker,
+    store,
+    workspace,
+    service,
+    reports,
+    now,
+    log,
     definition: workflows.definition,
     project: basename(settings().projectRoot),
     reasonOf: async (taskId) =>
@@ -529,8 +576,10 @@ const createLife = (
       queuePauses.stop();
       const tools = withTimeout(attempts.agents.forgetAll(), stopMs, 'a server of tools');
       await Promise.all([
-        ...[watched, tools.catch(() => {})],
-        ...[invoked.settle(stopMs), attempts.work.settle(stopMs)],
+        watched,
+        tools.catch(() => {}),
+        invoked.settle(stopMs),
+        attempts.work.settle(stopMs),
       ]);
       try {
         await withTimeout((async () => journal.stop())(), stopMs, 'the last commit');
@@ -585,7 +634,12 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
   const { radar, workOf } = createWorkReads(settings, ports, parts, merges);
   const { root, journal: written } = parts;
   const pullRequests = createPullRequests({
-    ...{ root, node, journal: written, store, now, log: ports.log },
+    root,
+    node,
+    journal: written,
+    store,
+    now,
+    log: ports.log,
     workspace: ports.workspace,
     place: ports.forge ?? nowhere,
     status: (taskId) => service.status(taskId),
@@ -623,7 +677,14 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
   const workflows = hostWorkflows(ports, parts, { service, reports, settings });
   const routed = routeToServers(ports, parts, service, workflows.service);
   const sources = createSources({
-    ...{ root, node, journal: written, store, tracker, now, log: ports.log, forgeOf },
+    root,
+    node,
+    journal: written,
+    store,
+    tracker,
+    now,
+    log: ports.log,
+    forgeOf,
     import: service.import,
     edit: service.edit,
     status: service.status,
@@ -632,7 +693,15 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     pauseMs: () => settings().publishing.pauseMs,
   });
   const life = createLife(ports, parts, {
-    ...{ commands, invoked, merges, pullRequests, radar, sources, tasks, watch, workflows },
+    commands,
+    invoked,
+    merges,
+    pullRequests,
+    radar,
+    sources,
+    tasks,
+    watch,
+    workflows,
   });
 
   return {

@@ -126,7 +126,11 @@ export const addReview = (
   const isNew = ({ source }: NewComment): boolean => source === undefined || !known.has(source);
   const added = comments.filter(isNew).map((comment, at) => ({
     ...comment,
-    ...{ id: first + at, attempt: about, isOpen, answer: null, answeredBy: null },
+    id: first + at,
+    attempt: about,
+    isOpen,
+    answer: null,
+    answeredBy: null,
   }));
   const kept = isOpen ? before : before.map((comment) => ({ ...comment, isOpen: false }));
   const goesOn = verdict === 'request_changes' ? about : (review?.continues ?? null);

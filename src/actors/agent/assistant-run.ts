@@ -315,7 +315,8 @@ export const observeRun = (
     const spent = tellsTokens ? taken : { ...taken, tokensUnknown: true as const };
     if (spent.modelCalls + spent.inputTokens + spent.outputTokens + (spent.costUsd ?? 0) > 0)
       emit('usage', {
-        ...{ assistant: assistant.label, ...usageFrame(spent) },
+        assistant: assistant.label,
+        ...usageFrame(spent),
         run: attempt.options.run?.id,
       });
     return spent;

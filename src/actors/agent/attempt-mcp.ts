@@ -128,7 +128,9 @@ export const createHandMcp =
     if (servers === null) return null;
     const { openRelay } = await import('../mcp/open-servers.ts');
     return openRelay({
-      ...{ servers, version, offered: serversOf(attempt.role) },
+      servers,
+      version,
+      offered: serversOf(attempt.role),
       warn: (message) => emit(attempt, 'log', { level: 'warn', message }),
     });
   };

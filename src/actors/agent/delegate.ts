@@ -265,7 +265,16 @@ const beginAssistantRun = (
         ...servers.map(({ url }) => ({ host: '127.0.0.1', port: Number(new URL(url).port) })),
       ]);
       return await runAssistant({
-        ...{ assistant, start, root, readable, git, sandbox, network, env, silentMs, onEvent },
+        assistant,
+        start,
+        root,
+        readable,
+        git,
+        sandbox,
+        network,
+        env,
+        silentMs,
+        onEvent,
         prompt: promptWhen(session !== null),
         freshPrompt: promptWhen(false),
         images: await imagesFor(),

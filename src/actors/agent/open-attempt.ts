@@ -144,7 +144,8 @@ const firstMessage = async (
   for (const conflict of conflicts)
     ports.emit({ taskId: id, attempt }, 'log', conflictLog(conflict));
   const first = {
-    ...{ text, instructionBytes: bytes },
+    text,
+    instructionBytes: bytes,
     ...(images.length === 0 ? {} : { images }),
   };
   await steps.keepPrompt(first);

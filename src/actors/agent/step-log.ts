@@ -75,7 +75,9 @@ export const createStepLog = async (
   }
   const known = new Map(steps.map(({ key, intent, result }) => [key, { intent, result }]));
   const stepOf = (key: string, intent: unknown, result: unknown = null): Step => ({
-    ...{ taskId, attempt, key },
+    taskId,
+    attempt,
+    key,
     intent: JSON.stringify(intent),
     result: result === null ? null : JSON.stringify(result),
   });

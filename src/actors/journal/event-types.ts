@@ -59,7 +59,11 @@ export const decidedIn = ({ seq, taskId, attempt, at, data }: Entry): readonly D
   const { kind, about, said } = found.data.decision;
   return [
     {
-      ...{ seq, task_id: taskId, attempt, at: new Date(at).toISOString(), kind },
+      seq,
+      task_id: taskId,
+      attempt,
+      at: new Date(at).toISOString(),
+      kind,
       ...(about === undefined ? {} : { about: short(about) }),
       ...(said === undefined ? {} : { said: short(said) }),
     },

@@ -129,7 +129,8 @@ export const createJournal = (
   follow(undefined, firstFollowPauseMs);
   const savers = new Set<() => void>();
   const queue = createStoreQueue(store, {
-    ...{ node, outageMs },
+    node,
+    outageMs,
     saved: (entries) => {
       own.tell(entries);
       failures = 0;

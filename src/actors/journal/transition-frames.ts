@@ -89,8 +89,10 @@ export const trackerSnapshot = (
   tags: Iterable<string> = [],
 ): NewEntry =>
   entry(view.task_id, view.attempt, 'snapshot', at, {
-    ...{ machine: 'tracker', value: view.status },
-    ...{ tags: [...tags], task: view },
+    machine: 'tracker',
+    value: view.status,
+    tags: [...tags],
+    task: view,
   });
 
 /** Entries for a change in the tracker to a task at rest. */
@@ -131,7 +133,9 @@ export const transitionEntries = ({
   const moved = before === null || before.status !== status || before.phase !== phase;
   const gotSlot = status === 'started' && before?.phase === 'waiting_for_slot';
   const update = {
-    ...{ status, phase, progress },
+    status,
+    phase,
+    progress,
     ...parkedFields(after),
     ...(error === undefined ? {} : { error }),
     ...(gotSlot ? { waited_seconds: Math.max(0, at - before.changedAt) / 1_000 } : {}),
@@ -333,7 +337,9 @@ export const retryEntries = (
   const ended = { role, execution_seconds: seconds, usage };
   return [
     entry(task_id, attempt, 'log', at, {
-      ...{ level: 'warn', message, attempts },
+      level: 'warn',
+      message,
+      attempts,
       ...(role === null ? {} : { attempt_ended: ended }),
     }),
   ];

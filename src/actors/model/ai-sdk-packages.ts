@@ -100,13 +100,19 @@ export const openSdk: Readonly<Record<SdkType, (settings: SdkSettings) => OpenMo
     ({ apiKey, baseURL, headers }) =>
     async (fetch, model) =>
       (await import('@ai-sdk/anthropic')).createAnthropic({
-        ...{ apiKey, baseURL, headers: { ...headers }, fetch },
+        apiKey,
+        baseURL,
+        headers: { ...headers },
+        fetch,
       })(model),
   google:
     ({ apiKey, baseURL, headers }) =>
     async (fetch, model) =>
       (await import('@ai-sdk/google')).createGoogleGenerativeAI({
-        ...{ apiKey, baseURL, headers: { ...headers }, fetch },
+        apiKey,
+        baseURL,
+        headers: { ...headers },
+        fetch,
       })(model),
   bedrock:
     ({ apiKey, baseURL, headers, access }) =>

@@ -46,7 +46,8 @@ const encodeAssistant = (
     ...(thoughts?.items ?? [])
       .filter(({ after }) => after === place)
       .map(({ text: thought, options }) => ({
-        ...{ type: 'reasoning' as const, text: thought },
+        type: 'reasoning' as const,
+        text: thought,
         ...given(options),
       })),
     ...(part === null ? [] : [part]),
@@ -67,7 +68,9 @@ const encodeMessage = (
   }
   const { callId: toolCallId, tool: toolName, text: value, ok } = message;
   const seen = shown.map(({ mediaType, data }) => ({
-    ...{ type: 'image-data' as const, mediaType, data },
+    type: 'image-data' as const,
+    mediaType,
+    data,
   }));
   const output =
     seen.length === 0
@@ -252,7 +255,9 @@ export const createAiSdkModel = ({
         prompt: encodePrompt(request, cacheMarks(type, name, cache)),
         maxOutputTokens: maxTokens,
         tools: tools.map(({ name: tool, description, parameters }) => ({
-          ...{ type: 'function' as const, name: tool, description },
+          type: 'function' as const,
+          name: tool,
+          description,
           inputSchema: { ...parameters },
         })),
         ...(forbidden ? { toolChoice: { type: 'none' } } : {}),

@@ -14,7 +14,11 @@ export const priceTable = '@pydantic/genai-prices 0.1.8';
 
 /** Providers of models on the user's own machines. */
 const localProviders: ReadonlySet<string> = new Set([
-  ...['ollama', 'lmstudio', 'vllm', 'llamacpp', 'llama.cpp'],
+  'ollama',
+  'lmstudio',
+  'vllm',
+  'llamacpp',
+  'llama.cpp',
 ]);
 
 const isLocal = (host: string): boolean => {

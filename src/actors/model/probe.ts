@@ -292,7 +292,12 @@ const probeOne = async (
   const ask: AskModel = async (compat, request) => {
     let last: ModelEvent | null = null;
     const asked = createOpenAiModel({
-      ...{ apiKey, baseURL, headers, protocol, compat, timeouts },
+      apiKey,
+      baseURL,
+      headers,
+      protocol,
+      compat,
+      timeouts,
       fetch: options.fetch,
     });
     requests += 1;

@@ -5,7 +5,12 @@ type Fetch = typeof globalThis.fetch;
 
 /** Faults of a connection, which is one to the proxy. */
 const unreachable: ReadonlySet<string> = new Set([
-  ...['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT'],
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ETIMEDOUT',
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 

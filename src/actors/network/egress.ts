@@ -65,10 +65,20 @@ const openNamespace = (bwrap: string, ports: readonly number[]): Promise<Network
     const child = spawn(
       bwrap,
       [
-        ...['--unshare-user', '--unshare-net', '--die-with-parent', '--dev-bind', '/', '/'],
+        '--unshare-user',
+        '--unshare-net',
+        '--die-with-parent',
+        '--dev-bind',
+        '/',
+        '/',
         // For a provider of this machine that is at one of the first 1024 ports.
-        ...['--cap-add', 'CAP_NET_BIND_SERVICE'],
-        ...['--', process.execPath, '-e', listenInside, ...ports.map(String)],
+        '--cap-add',
+        'CAP_NET_BIND_SERVICE',
+        '--',
+        process.execPath,
+        '-e',
+        listenInside,
+        ...ports.map(String),
       ],
       { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], env: {}, cwd: '/', signal },
     );

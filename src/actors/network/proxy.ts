@@ -77,8 +77,15 @@ const rawAnswer = (status: number, message: string): string => {
 
 /** They are between the client and us, or between us and the host. */
 const hopByHop: ReadonlySet<string> = new Set([
-  ...['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization'],
-  ...['proxy-connection', 'te', 'trailer', 'upgrade', 'host'],
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'upgrade',
+  'host',
 ]);
 
 const endToEndHeaders = ({ rawHeaders, headers }: IncomingMessage): string[] => {

@@ -83,7 +83,9 @@ export const postOnce = (
       requireAllowedHost(url, allowPrivate);
       const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
       send(url, {
-        ...{ method: 'POST', agent: false, signal },
+        method: 'POST',
+        agent: false,
+        signal,
         headers: { ...headers, 'content-length': Buffer.byteLength(body) },
         lookup: createAllowedLookup(allowPrivate),
       })

@@ -141,7 +141,10 @@ export const startHooks = (options: HookOptions): { stop(): Promise<void> } => {
     waiting = all.slice(0, hooksWaitingAtMost);
     for (const { type, entry, hook } of all.slice(hooksWaitingAtMost))
       log('skipped a command for an event: too many are waiting', {
-        ...{ task_id: entry.taskId, attempt: entry.attempt, event: type, program: hook.argv[0] },
+        task_id: entry.taskId,
+        attempt: entry.attempt,
+        event: type,
+        program: hook.argv[0],
       });
     fill();
   });

@@ -50,7 +50,9 @@ const folderMounts = (
     pathKind(join(path, name)) === null ? [] : [flag, join(path, name), join(path, name)];
   return [
     ...tmpfsMount(path),
-    ...['--bind', kept, join(path, sessions)],
+    '--bind',
+    kept,
+    join(path, sessions),
     ...at('--bind', credentials),
     ...folderEntries(path)
       .filter((name) => shown.test(name))
@@ -233,24 +235,40 @@ export const allMounts = (
 ): string[] => {
   const { readable, env, assistant } = wanted;
   const others = [
-    ...['--proc', '/proc', '--dev', '/dev'],
+    '--proc',
+    '/proc',
+    '--dev',
+    '/dev',
     // Both are in memory: without a size, each may take half of the machine's.
-    ...['--size', String(sharedBytes), '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
+    '--size',
+    String(sharedBytes),
+    '--tmpfs',
+    '/dev/shm',
+    '--remount-ro',
+    '/dev',
     ...procMounts(assistant?.makesOwnSandbox === true),
-    ...['--size', String(temporaryBytes), '--tmpfs', temporary, '--dir', `${temporary}/home`],
+    '--size',
+    String(temporaryBytes),
+    '--tmpfs',
+    temporary,
+    '--dir',
+    `${temporary}/home`,
     ...assistantMounts(wanted, temporary, copiedHome),
     ...readOnlyMounts(programFolders(env['PATH'] ?? '')),
     ...readOnlyMounts(readPaths),
     ...readOnlyMounts(readable),
     ...workspaceMounts(wanted),
     ...(assistant === undefined ? [] : hidingMounts(assistant, wanted.root)),
-    ...['--remount-ro', '/'],
+    '--remount-ro',
+    '/',
   ];
   const places = others.filter((word) => word.startsWith('/etc/'));
   return [
     ...readOnlyMounts(systemFolders),
     ...systemLinks.filter(exists).flatMap(systemLink),
-    ...['--ro-bind', settings(places), '/etc'],
+    '--ro-bind',
+    settings(places),
+    '/etc',
     ...others,
   ];
 };
@@ -283,7 +301,11 @@ export const reachesSocketsOfOthers = (
 ): boolean => {
   if (git == null) return true;
   const shown = [
-    ...[root, git.dir, ...systemFolders, ...readPaths, ...readable],
+    root,
+    git.dir,
+    ...systemFolders,
+    ...readPaths,
+    ...readable,
     ...programFolders(env['PATH'] ?? ''),
   ].map((path) => `${path}/`);
   const bound = boundSockets();

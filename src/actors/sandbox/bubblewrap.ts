@@ -157,9 +157,14 @@ const openNetwork = async (network: Network, bwrap: string): Promise<OpenEgress>
   typeof network === 'boolean' ? noEgress : network.open(bwrap);
 
 const namespaceArgs = (network: boolean, makesOwnSandbox = false): string[] => [
-  ...['--unshare-user', '--unshare-all', ...(network ? ['--share-net'] : [])],
+  '--unshare-user',
+  '--unshare-all',
+  ...(network ? ['--share-net'] : []),
   ...(makesOwnSandbox ? nestingArgs() : ['--disable-userns']),
-  ...['--die-with-parent', '--new-session', '--cap-drop', 'ALL'],
+  '--die-with-parent',
+  '--new-session',
+  '--cap-drop',
+  'ALL',
 ];
 
 const prlimit = '/usr/bin/prlimit';

@@ -15,9 +15,28 @@ const entriesAtMost = 10_000;
 
 /** Keys, logins and browsers of other programs. Below a named path they are left out. */
 const namedOnly: ReadonlySet<string> = new Set([
-  ...['.ssh', '.gnupg', '.password-store', 'keyrings', '.pki', '.netrc', '.git-credentials'],
-  ...['.aws', '.azure', '.kube', '.docker', 'gcloud', 'gh', 'glab-cli', 'rclone', 'sops'],
-  ...['.npmrc', '.pypirc', '.mozilla', 'chromium', 'google-chrome', 'BraveSoftware'],
+  '.ssh',
+  '.gnupg',
+  '.password-store',
+  'keyrings',
+  '.pki',
+  '.netrc',
+  '.git-credentials',
+  '.aws',
+  '.azure',
+  '.kube',
+  '.docker',
+  'gcloud',
+  'gh',
+  'glab-cli',
+  'rclone',
+  'sops',
+  '.npmrc',
+  '.pypirc',
+  '.mozilla',
+  'chromium',
+  'google-chrome',
+  'BraveSoftware',
 ]);
 /** The name of every folder of ours, such as `~/.config/agent-task-server`. */
 const ownName = 'agent-task-server';

@@ -58,20 +58,16 @@ const runPlant = async (
 ) => {
   const { root, readable, git } = await workspace.open(probeAttempt(1));
   const result = await runSandboxed(sandbox, {
-    ...{
-      root,
-      readable,
-      git,
-      network: false,
-      argv: ['/bin/sh', '-c', `echo ${ranText}\n${plant}`] as const,
-    },
+    root,
+    readable,
+    git,
+    network: false,
+    argv: ['/bin/sh', '-c', `echo ${ranText}\n${plant}`] as const,
     env: { ...childEnvironment(process.env), ...facts },
-    ...{
-      timeoutMs: 20_000,
-      signal: new AbortController().signal,
-      headBytes: 1_000,
-      tailBytes: 1_000,
-    },
+    timeoutMs: 20_000,
+    signal: new AbortController().signal,
+    headBytes: 1_000,
+    tailBytes: 1_000,
   });
   return (
     !('refusal' in result) &&
@@ -89,7 +85,10 @@ export const runHostProbes = async (sandbox: Sandbox): Promise<readonly SandboxP
   const { project, other, mark } = makeProject(folder);
   try {
     const workspace = await chooseWorkspace({
-      ...{ mode: 'worktree', projectRoot: project, folder: join(folder, 'worktrees'), copies: [] },
+      mode: 'worktree',
+      projectRoot: project,
+      folder: join(folder, 'worktrees'),
+      copies: [],
       environment: childEnvironment(process.env),
     });
     const tried = await runPlant(sandbox, workspace, { OTHER: other, MARK: mark });
@@ -97,8 +96,16 @@ export const runHostProbes = async (sandbox: Sandbox): Promise<readonly SandboxP
     const saved = await workspace.save(probeAttempt(1), 'Work');
     const shown = (await workspace.diff(taskId, 1))?.patch ?? '';
     const member: QueueMember = {
-      ...{ taskId, attempt: 1, title: 'Work', style: 'squash', verify: false, by: 'person' },
-      ...{ priority: 0, createdAt: '', after: [], tickets: [] },
+      taskId,
+      attempt: 1,
+      title: 'Work',
+      style: 'squash',
+      verify: false,
+      by: 'person',
+      priority: 0,
+      createdAt: '',
+      after: [],
+      tickets: [],
     };
     const train = await workspace.build([member]);
     if (train.cars.length > 0)

@@ -261,15 +261,13 @@ export const createScanner = (
 
   return async (before) => {
     const run: ScanRun = {
-      ...{
-        maxFolders,
-        before,
-        closed: new Set(),
-        folders: new Set(),
-        entries: [],
-        newFolders: [],
-        looked: 0,
-      },
+      maxFolders,
+      before,
+      closed: new Set(),
+      folders: new Set(),
+      entries: [],
+      newFolders: [],
+      looked: 0,
     };
     const folder = openFolder(root);
     try {

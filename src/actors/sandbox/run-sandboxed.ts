@@ -33,7 +33,14 @@ export const runSandboxed = async (
   const guard = isOurs ? undefined : await sandbox.shared?.guard(root, mark, env[attemptVariable]);
   if (guard !== undefined && 'refusal' in guard) return guard;
   const confined = await sandbox.confine({
-    ...{ argv, root, readable, git, env, readOnly, network, inOwnFolder },
+    argv,
+    root,
+    readable,
+    git,
+    env,
+    readOnly,
+    network,
+    inOwnFolder,
     ...(guard === undefined ? {} : { held: guard.readOnly }),
   });
   if ('refusal' in confined) {

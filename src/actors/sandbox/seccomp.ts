@@ -214,7 +214,13 @@ export const refusedCallNumber = (call: string, machine: string = arch): number 
 
 /** A program that makes its own sandbox needs these. */
 const nestingCalls: ReadonlySet<string> = new Set([
-  ...['unshare', 'mount', 'umount2', 'pivot_root', 'open_tree', 'move_mount', 'mount_setattr'],
+  'unshare',
+  'mount',
+  'umount2',
+  'pivot_root',
+  'open_tree',
+  'move_mount',
+  'mount_setattr',
 ]);
 
 export interface FilterOptions {

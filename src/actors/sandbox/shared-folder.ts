@@ -261,7 +261,8 @@ const createSettling = (
   };
 
   return {
-    ...{ scannerOf, settle },
+    scannerOf,
+    settle,
     unsettledIn: (root: string): readonly Unsettled[] =>
       [...unsettled.values()].filter((each) => each.root === root || each.root === null),
     settleAgain: async (root: string): Promise<Quarantined> => {

@@ -18,9 +18,23 @@ import { dirname, join, relative } from 'node:path';
 
 /** Programs need these to run; no path listed here holds a secret, but for `privateKeys`. */
 const names = [
-  ...['ssl', 'ca-certificates', 'alternatives', 'ld.so.cache', 'ld.so.conf', 'ld.so.conf.d'],
-  ...['passwd', 'group', 'nsswitch.conf', 'localtime', 'timezone', 'mime.types', 'gitconfig'],
-  ...['hosts', 'resolv.conf', 'protocols', 'services'],
+  'ssl',
+  'ca-certificates',
+  'alternatives',
+  'ld.so.cache',
+  'ld.so.conf',
+  'ld.so.conf.d',
+  'passwd',
+  'group',
+  'nsswitch.conf',
+  'localtime',
+  'timezone',
+  'mime.types',
+  'gitconfig',
+  'hosts',
+  'resolv.conf',
+  'protocols',
+  'services',
 ];
 /** A folder shows a change of the names in it. */
 const watched = [...names, 'ssl/certs', 'ssl/openssl.cnf'];

@@ -148,9 +148,7 @@ const endStep = ({ ids, step }: OpenAttempt, endAt: number): readonly Span[] => 
   const { name, at: startAt, seq } = step;
   const own = { spanId: ids.idOf('step', seq), parentSpanId: ids.rootId };
   const { traceId } = ids;
-  return [
-    { ...{ traceId, ...own, name, startAt, endAt }, kind: 'internal', attributes: {}, error: null },
-  ];
+  return [{ traceId, ...own, name, startAt, endAt, kind: 'internal', attributes: {}, error: null }];
 };
 
 const attemptSpan = (

@@ -90,7 +90,10 @@ export const createTracker = (options: TrackerOptions): Tracker => {
     return opened;
   };
   const bd = createBdTracker({
-    ...{ calls, projectRoot, actor, log },
+    calls,
+    projectRoot,
+    actor,
+    log,
     requests: () => options.ledger().db,
   });
   const bdKeepsTasks = createOwnerCheck(options);

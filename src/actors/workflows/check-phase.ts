@@ -67,7 +67,10 @@ const runCheck = async (
 ): Promise<readonly CheckFinding[]> => {
   const named = 'of' in check ? [check.of] : stepsOfAgents(context);
   const finding = ({ passed, says }: Judgement, taskId?: string): CheckFinding => ({
-    ...{ gate, check: check.check, passed, says },
+    gate,
+    check: check.check,
+    passed,
+    says,
     ...(taskId === undefined ? {} : { taskId }),
   });
   const found: CheckFinding[] = [];

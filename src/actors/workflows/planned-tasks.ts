@@ -43,7 +43,10 @@ export const maxTurnsOf = (context: WorkflowContext): number | undefined =>
 export const fillIn = (context: WorkflowWords, text: string, investigator = 1): string => {
   const { name, slug, product, thoroughness } = context.subject;
   const words: Readonly<Record<string, string>> = {
-    ...{ name, slug, product, thoroughness },
+    name,
+    slug,
+    product,
+    thoroughness,
     investigator: String(investigator),
     investigators: String(levelOf(context)?.investigators ?? 1),
   };
@@ -158,7 +161,11 @@ const stepTasks = (
   const { round } = context;
   const copies = copiesOf(context, step);
   return Array.from({ length: copies }, (_, at) => ({
-    ...{ step: step.id, copy: at + 1, role, needs, after },
+    step: step.id,
+    copy: at + 1,
+    role,
+    needs,
+    after,
     title: `${titleOf(fillIn(context, step.title, at + 1))}${round === 1 ? '' : ` (round ${round})`}`,
     description: descriptionOf(context, step, at + 1),
     labels: labelsOf(context, role, [
@@ -188,7 +195,12 @@ export const plannedTasks = (context: WorkflowContext): readonly PlannedTask[] =
 };
 
 const questionTask = (context: WorkflowContext, step: WorkflowStep): PlannedTask => ({
-  ...{ step: `?${step.id}`, copy: 1, role: null, needs: [], after: [], verifies: false },
+  step: `?${step.id}`,
+  copy: 1,
+  role: null,
+  needs: [],
+  after: [],
+  verifies: false,
   title: titleOf(`Is the step ${step.id} needed for ${context.subject.name}?`),
   description: `Do the step ${step.id} (${step.by}) only if ${fillIn(context, step.when ?? '')}.
 
@@ -203,7 +215,11 @@ const questionForRole = (context: WorkflowContext, open: readonly WorkflowStep[]
     .join('\n');
   const answers = open.map(({ id }) => `${id}: YES or NO, because …`).join('\n');
   return {
-    ...{ step: '?', copy: 1, role: 'product-manager', needs: [], verifies: false },
+    step: '?',
+    copy: 1,
+    role: 'product-manager',
+    needs: [],
+    verifies: false,
     after: tasksBefore(context),
     title: titleOf(`Which steps are needed for ${context.subject.name}?`),
     description: `Decide which steps of phase ${phaseOf(context).number} are done:\n\n${list}\n\nYour summary has one line for each:\n\n${answers}`,

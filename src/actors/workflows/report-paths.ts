@@ -57,7 +57,10 @@ const choicesFrom = (
 ): readonly StepChoice[] => {
   const { without = [], file = '' } = narrowed ?? {};
   const leftOut = without.map((step) => ({
-    ...{ step, selected: false, by: 'project', reason: `${file} leaves it out` },
+    step,
+    selected: false,
+    by: 'project',
+    reason: `${file} leaves it out`,
   }));
   if (steps === undefined) return leftOut;
   const optional = optionalSteps(definition);
@@ -72,7 +75,9 @@ const choicesFrom = (
   const chosen = optional
     .filter((step) => !without.includes(step))
     .map((step) => ({
-      ...{ step, selected: steps.includes(step), by: 'start' },
+      step,
+      selected: steps.includes(step),
+      by: 'start',
       reason: steps.includes(step) ? 'named in --phase0' : 'not named in --phase0',
     }));
   return [...leftOut, ...chosen];
@@ -104,7 +109,8 @@ export const inputFor = (
   const name = request.name.replace(/\s+/g, ' ').trim();
   if (name === '') throw badParam('name', 'is empty');
   return {
-    ...{ workflowId, definition },
+    workflowId,
+    definition,
     subject: {
       name,
       slug: slugOf(name) || workflowId,

@@ -85,7 +85,9 @@ const evidenceOf =
       const { status, attempt, result } = await ports.service.status(taskId);
       if (status !== 'complete') continue;
       found.push({
-        ...{ step, taskId, results: result ?? '' },
+        step,
+        taskId,
+        results: result ?? '',
         isVerified: isVerified && context.verify.length > 0,
         leaves: leaves.map((path) => fillIn(context, path, copy)),
         files: await filesOfAttempt(

@@ -109,7 +109,9 @@ const explainLost = (view: WorkflowView): WorkflowExplanation => ({
   guards: [],
   allowed_events: view.status === 'started' ? ['cancel'] : [],
   reason: view.why ?? view.problem ?? null,
-  ...{ deadline: null, request_reason: null, conflicts: [] },
+  deadline: null,
+  request_reason: null,
+  conflicts: [],
 });
 
 const explainWorkflow = (
@@ -124,7 +126,9 @@ const explainWorkflow = (
     guards: guardsOf(snapshot.context),
     allowed_events: snapshot.can({ type: 'cancel', reason: null }) ? ['cancel'] : [],
     reason: waits ?? why ?? null,
-    ...{ deadline: null, request_reason: null, conflicts: [] },
+    deadline: null,
+    request_reason: null,
+    conflicts: [],
   };
 };
 
@@ -360,7 +364,9 @@ const createWorkflowService = (ports: WorkflowHostPorts, host: WorkflowStates): 
         lost === null ? await cancelLive(workflowId, reason) : await giveUp(lost, reason);
       if (wasCancelled) return show(workflowId);
       throw new ServiceError('event_not_allowed', {
-        ...{ task_id: requireId(workflowId), event: 'cancel', allowed: [] },
+        task_id: requireId(workflowId),
+        event: 'cancel',
+        allowed: [],
         state: (await show(workflowId)).status,
       });
     },

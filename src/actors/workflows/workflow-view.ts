@@ -123,8 +123,12 @@ const stepView = (
   if (when === undefined) return { id, by };
   if (choice === undefined) return { id, by, when };
   return {
-    ...{ id, by, when, selected: isSelected(context, step) },
-    ...{ decided_by: choice.by, reason: choice.reason },
+    id,
+    by,
+    when,
+    selected: isSelected(context, step),
+    decided_by: choice.by,
+    reason: choice.reason,
   };
 };
 
@@ -177,7 +181,8 @@ const reportsOf = (context: WorkflowContext): WorkflowView['reports'] =>
         'reports' in check
           ? [
               {
-                ...{ phase: number, check: check.check },
+                phase: number,
+                check: check.check,
                 paths: check.reports.map((path) => fillIn(context, path)),
               },
             ]
@@ -216,12 +221,17 @@ export const workflowView = (
     reports: reportsOf(context),
     started_at: new Date(context.startedAt).toISOString(),
     phases: context.definition.phases.map(({ number, name, steps }, at) => ({
-      ...{ number, name, state: phaseState(snapshot, at) },
+      number,
+      name,
+      state: phaseState(snapshot, at),
       steps: steps.map((step) => stepView(context, step)),
       tasks: context.tasks
         .filter(({ phase }) => phase === at)
         .map(({ taskId, step, round }) => ({
-          ...{ task_id: taskId, step, round, status: statusOfTask(taskId) },
+          task_id: taskId,
+          step,
+          round,
+          status: statusOfTask(taskId),
         })),
       findings: (context.reports.find(({ phase }) => phase === at)?.report.findings ?? []).map(
         ({ gate, check, passed, says }) => ({ gate, check, passed, says }),
@@ -252,8 +262,11 @@ export const lostWorkflowView = (
     ...last,
     problem,
     version: start.data?.input.definition.version ?? '?',
-    ...{ state: typeof value === 'string' ? value : JSON.stringify(value) },
-    ...{ waits_for: [], verify: [], reports: [], phases: [] },
+    state: typeof value === 'string' ? value : JSON.stringify(value),
+    waits_for: [],
+    verify: [],
+    reports: [],
+    phases: [],
     started_at: new Date(at).toISOString(),
   };
 };

@@ -136,7 +136,10 @@ export const createContext = (
     connect({ project: project(), config, start, io, env, startServer }),
   );
   return {
-    ...{ cwd, io, env, json },
+    cwd,
+    io,
+    env,
+    json,
     config: config ?? (env['AGENT_SERVER_CONFIG'] || null),
     get project() {
       return project();

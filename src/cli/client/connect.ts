@@ -120,7 +120,9 @@ const openFiles = async (
   const choice = storeFor(loaded, project, env);
   const kept = mayCreate || hasTasks(project, choice);
   const { ledger, store } = await openTasks(project, {
-    ...{ kept, choice, redact },
+    kept,
+    choice,
+    redact,
     log: (message) => io.err(`note: ${message}`),
     onProgress: (done, all) =>
       io.live(done < all ? `reading ${done} of ${all} tasks from .beads/issues.jsonl` : ''),

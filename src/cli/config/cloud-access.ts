@@ -3,9 +3,7 @@ import { join } from 'node:path';
 import type { CloudAccess, SdkType } from '../../actors/model/ai-sdk-packages.ts';
 
 /** Variables that sign requests to AWS; a profile of `~/.aws` is not read. */
-export const signingVariables = [
-  ...['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'],
-];
+export const signingVariables = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'];
 
 const regionIn = (address: string | null, env: NodeJS.ProcessEnv): string | null =>
   /^https:\/\/bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\./.exec(address ?? '')?.[1] ??

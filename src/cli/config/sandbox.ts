@@ -24,7 +24,10 @@ export const sandboxFor = (
   if (mode === 'off') return createNoSandbox();
   const memoryBytes = memory_mb === 0 ? null : memory_mb * 1024 ** 2;
   const sandbox = createBubblewrap({
-    ...{ readPaths: read_paths, network, memoryBytes, folders },
+    readPaths: read_paths,
+    network,
+    memoryBytes,
+    folders,
     settingsFolder: stateFiles(project.stateDir).etc,
     homesFolder: stateFiles(project.stateDir).homes,
   });

@@ -222,7 +222,9 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
       regenerate: merge.regenerate,
     },
     sources: loaded.config.tracker.sources.map(({ repository = null, labels, write_back }) => ({
-      ...{ repository, labels, writeBack: write_back },
+      repository,
+      labels,
+      writeBack: write_back,
     })),
     publishing: {
       publish: forge.publish,

@@ -82,7 +82,11 @@ const limitsNote = async (chosen: ChosenConfig, args: object): Promise<string | 
   const { agent, api, budget, roles, server } = config;
   const { model, role, 'max-cost': maxCost }: { readonly [flag: string]: unknown } = { ...args };
   const limits = [
-    ...[maxCost, agent.max_cost_usd, budget.run_usd, budget.day_usd, budget.month_usd],
+    maxCost,
+    agent.max_cost_usd,
+    budget.run_usd,
+    budget.day_usd,
+    budget.month_usd,
     ...Object.values(roles).map((own) => own?.max_cost_usd),
   ];
   const ofRole = Object.entries(roles).find(([each]) => each === role)?.[1]?.model;

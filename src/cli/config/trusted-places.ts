@@ -147,7 +147,7 @@ export const serverPlaces = (
   const places = trustedPlaces(loaded, project, env);
   // The programs of assistants may read their own arguments.
   const ours = places.filter(({ key }) => !/^api\.(acp\.)?command$/.test(key));
-  return [...pathsOf(ours), ...[configFolderOf(env), shared, ...own, project.stateDir]];
+  return [...pathsOf(ours), configFolderOf(env), shared, ...own, project.stateDir];
 };
 
 const whyChanged = ({ workspace }: LoadedConfig['config']): string | null => {

@@ -160,7 +160,11 @@ const outcomeRow = (style: Style, head: string, text: string, width: number | nu
 export const renderOutcome = (outcome: GraphOutcome, width: number | null): Text => {
   const { complete, failed, cancelled, over_budget, waiting, skipped } = outcome;
   const numbers = Object.entries({
-    ...{ failed, cancelled, parked: over_budget, waiting, skipped },
+    failed,
+    cancelled,
+    parked: over_budget,
+    waiting,
+    skipped,
   }).flatMap(([word, { length }]) => (length === 0 ? [] : [`${length} ${word}`]));
   const row = (style: Style, head: string, text: string): Text =>
     outcomeRow(style, head, text, width);

@@ -110,7 +110,8 @@ export const outcomeOf = (
     over_budget: tasks
       .filter(({ view }) => isOverBudget(view))
       .map(({ view }) => ({
-        ...{ task_id: view.task_id, reason: view.parked_reason ?? '' },
+        task_id: view.task_id,
+        reason: view.parked_reason ?? '',
         until: budgetInReason(view.parked_reason) === 'run' ? undefined : view.parked_until,
       })),
     waiting: tasks.flatMap(({ view: { task_id } }) => {

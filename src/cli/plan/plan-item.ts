@@ -106,8 +106,13 @@ export const tasksOf = (
     });
     const description = item.description.trim() || title;
     return {
-      ...{ ref: refOf(file, item), name: nameOfLine(line), title, description, priority },
-      ...{ labels, depends_on },
+      ref: refOf(file, item),
+      name: nameOfLine(line),
+      title,
+      description,
+      priority,
+      labels,
+      depends_on,
     };
   });
   return { tasks, problems: problems.toSorted((one, other) => one.line - other.line) };

@@ -102,7 +102,10 @@ const readChecklist = (text: string): ReadPlan => {
       ? []
       : [
           {
-            ...{ line: item.line, path: item.path, title: item.title, labels: [] },
+            line: item.line,
+            path: item.path,
+            title: item.title,
+            labels: [],
             description: describe(item, above),
             dependsOn: item.nested,
           },

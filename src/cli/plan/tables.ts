@@ -36,7 +36,10 @@ export const readCsv = async (text: string): Promise<ReadPlan> => {
   let rows: readonly { readonly record: readonly string[]; readonly line: number }[];
   try {
     const read = parse(text, {
-      ...{ bom: true, info: true, skip_empty_lines: true, relax_column_count: true },
+      bom: true,
+      info: true,
+      skip_empty_lines: true,
+      relax_column_count: true,
     }) as unknown as readonly { record: string[]; info: { lines: number } }[];
     // It tells the last line of a row.
     rows = read.map(({ record, info }) => ({
@@ -67,7 +70,10 @@ export const readCsv = async (text: string): Promise<ReadPlan> => {
         problem: `priority ${JSON.stringify(priority)} is no number from 0 to 4`,
       });
     return {
-      ...{ line, path: [], title: titleOf(cell('title')), description: cell('description') },
+      line,
+      path: [],
+      title: titleOf(cell('title')),
+      description: cell('description'),
       priority: isNumber ? Number(priority) : undefined,
       labels: parts(cell('labels'), /[,;]/),
       role: cell('role') || undefined,

@@ -145,7 +145,10 @@ const addGap = (items: RecordedItem[], gap: Gap): void => {
 };
 
 const removedGap = (through_seq: number, { previous, task_seq }: RecordedEntry): Gap => ({
-  ...{ why: 'removed', transitions: 0, bytes: 0, through_seq },
+  why: 'removed',
+  transitions: 0,
+  bytes: 0,
+  through_seq,
   entries: Math.max(0, task_seq - 1),
   hash: previous === '' ? null : previous,
 });

@@ -80,7 +80,9 @@ interface Comparison {
 }
 
 const compared = (same: Comparison['same'], note: string): Comparison => ({
-  ...{ note, same, problem: null },
+  note,
+  same,
+  problem: null,
 });
 const differs = (problem: string): Comparison => ({ note: '', same: 'none', problem });
 

@@ -243,7 +243,9 @@ export const assemble = async (
     tracker,
     store,
     shared: sharedPortsOf(project, current.loaded.config, ledger.db, {
-      ...{ redact, log: logger.log, runsAgents: workspace.refusal() === null },
+      redact,
+      log: logger.log,
+      runsAgents: workspace.refusal() === null,
     }),
     workspace,
     sandbox,

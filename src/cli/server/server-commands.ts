@@ -109,7 +109,8 @@ export const stopServerCommand = async (context: CommandContext): Promise<number
     const ids = (tasks: readonly TaskView[] = []) => tasks.map(({ task_id }) => task_id);
     const [parked, waiting] = [ids(stopped?.parked), ids(stopped?.waiting)];
     io.json({
-      ...{ running: false, stopped: stopped !== null },
+      running: false,
+      stopped: stopped !== null,
       ...(stopped === null ? {} : { pid: stopped.pid }),
       ...(parked.length === 0 ? {} : { parked }),
       ...(waiting.length === 0 ? {} : { waiting }),

@@ -29,7 +29,10 @@ export const readServerFile = (path: string): ServerFile | null => {
       textIn(file, key),
     );
     return {
-      ...{ url: new URL(url).origin, pid, version, started_at: startedAt },
+      url: new URL(url).origin,
+      pid,
+      version,
+      started_at: startedAt,
       ...(project == null ? {} : { project }),
       ...(config == null ? {} : { config }),
       ...(tokenFile == null ? {} : { token_file: tokenFile }),

@@ -180,7 +180,8 @@ const atAddress = (config: Config, { baseURL, isDefault }: Provider): Config => 
   api: {
     ...config.api,
     ...(isDefault ? {} : { protocol: 'auto' as const, compat: usualCompat }),
-    ...{ mode: 'direct' as const, base_url: baseURL ?? config.api.base_url },
+    mode: 'direct' as const,
+    base_url: baseURL ?? config.api.base_url,
   },
 });
 const usualCompat = configSchema.parse({}).api.compat;
@@ -235,7 +236,8 @@ export const probeModelCommand = async (
   const { protocol } = api;
   const findings = await probeModel({
     apiKey: key,
-    ...{ baseURL, headers: provider.headers },
+    baseURL,
+    headers: provider.headers,
     model,
     protocol,
     compat: compatOf(api),

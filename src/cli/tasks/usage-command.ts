@@ -25,8 +25,15 @@ const usageAnswerSchema = z.looseObject({
 });
 
 const usageHeader = [
-  ...['DAY', 'ROLE', 'TRIES', 'COMPLETE', 'FAILED', 'CANCELLED'],
-  ...['TIME', 'TOKENS', 'COST'],
+  'DAY',
+  'ROLE',
+  'TRIES',
+  'COMPLETE',
+  'FAILED',
+  'CANCELLED',
+  'TIME',
+  'TOKENS',
+  'COST',
 ];
 const mayBeLeftOut: ReadonlySet<string> = new Set(['FAILED', 'CANCELLED']);
 const isNotZero =

@@ -259,7 +259,9 @@ export const wait = async (
 const explanationSchema = z.looseObject({
   workflow: z
     .object({
-      ...{ kind: z.string(), name: z.string(), status: z.string() },
+      kind: z.string(),
+      name: z.string(),
+      status: z.string(),
       continued_as: z.string().optional(),
       problem: z.string().optional(),
     })

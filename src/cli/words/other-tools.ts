@@ -248,7 +248,10 @@ const adviceIn = (table: Advice | undefined, word: string): string | null =>
 
 /** Their providers are used where the configuration names none. */
 export const choosingKeys: readonly string[] = [
-  ...['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'GEMINI_API_KEY', 'GOOGLE_API_KEY'],
+  'OPENAI_API_KEY',
+  'ANTHROPIC_API_KEY',
+  'GEMINI_API_KEY',
+  'GOOGLE_API_KEY',
   'OPENROUTER_API_KEY',
 ];
 

@@ -41,8 +41,11 @@ export const pullRequestName = ({ number }: PullRequestView): string =>
 /** `you`, `the forge` */
 export const waitsForWords = (waits: NonNullable<PullRequestView['waits_for']>): string =>
   ({
-    ...{ checks: 'checks', review: 'a review', person: 'you' },
-    ...{ forge: 'the forge', limit: 'the end of a limit' },
+    checks: 'checks',
+    review: 'a review',
+    person: 'you',
+    forge: 'the forge',
+    limit: 'the end of a limit',
   })[waits];
 
 const openWord = ({ checks, review, mergeable }: PullRequestView): string => {

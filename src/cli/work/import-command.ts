@@ -148,7 +148,8 @@ export const importGitHub = async (
   const labels = label.flatMap((each) => each.split(',')).filter((each) => each !== '');
   return importWith(context, yes, (dryRun) =>
     client.call('import_issues', {
-      ...{ labels, dry_run: dryRun },
+      labels,
+      dry_run: dryRun,
       ...(milestone === undefined ? {} : { milestone }),
     }),
   );
@@ -176,7 +177,7 @@ export const importPlan = async (
   return importWith(context, yes, async (dryRun) => {
     const items = tasks.map((task) => ({ ...task, labels: [...task.labels] }));
     const planned = await client.call('import', {
-      ...{ dry_run: dryRun },
+      dry_run: dryRun,
       items: items.map((item) => ({ ...item, depends_on: [...item.depends_on] })),
     });
     if (dryRun) requireKnown(planned, name);

@@ -116,7 +116,8 @@ const mergeCommandLine = (
   { attempt, squash, ff, force, all }: Omit<MergeArgs, 'task_ids' | 'verify' | 'dry-run'>,
 ): string =>
   [
-    ...['agent merge', ...(all ? ['--all'] : ids)],
+    'agent merge',
+    ...(all ? ['--all'] : ids),
     ...(attempt === undefined ? [] : [`--attempt ${attempt}`]),
     ...(squash ? ['--squash'] : []),
     ...(ff ? ['--ff'] : []),

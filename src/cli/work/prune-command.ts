@@ -52,7 +52,9 @@ const openPruneParts = async (
   const kept = hasTasks(project, choice);
   const redact = redactorFor({ project, env }, config);
   const { ledger, store } = await openTasks(project, {
-    ...{ kept, choice, redact },
+    kept,
+    choice,
+    redact,
     log: (message) => io.err(`note: ${message}`),
   });
   const workspace = await workspaceFor(loaded, project, env);
@@ -71,7 +73,11 @@ const openPruneParts = async (
     work,
     histories,
     retention: createRetention({
-      ...{ histories, tracker, work, days, now: Date.now },
+      histories,
+      tracker,
+      work,
+      days,
+      now: Date.now,
       reportsFolder: stateFiles(project.stateDir).reports,
     }),
     deleted: async (taskIds) => {

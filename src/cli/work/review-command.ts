@@ -29,7 +29,8 @@ const commentsIn = (words: readonly string[]) =>
         `--comment needs a place and a text, such as --comment src/a.js:12 "Use const"`,
       );
     return {
-      ...{ path, text },
+      path,
+      text,
       ...(line === undefined ? {} : { line: Number(line) }),
       ...(end === undefined ? {} : { end_line: Number(end) }),
     };
@@ -71,7 +72,9 @@ export const reviewWork = async (context: CommandContext, args: ReviewArgs): Pro
   const verdict = askedVerdict(args);
   const comments = commentsIn(args.comment ?? []);
   const task = await callForTask(await connection.server(), 'review', {
-    ...{ task_id: taskId, verdict, comments },
+    task_id: taskId,
+    verdict,
+    comments,
     ...(args.attempt === undefined ? {} : { attempt: args.attempt }),
   }).catch((error) => {
     throw inWordsOfCommand(error, wordOf);

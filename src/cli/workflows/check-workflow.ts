@@ -101,8 +101,11 @@ export const checkWorkflow = async (
     deadEnd === null
       ? null
       : {
-          ...{ file: base, line: lineOf(deadEnd.path) },
-          ...{ phase: deadEnd.phase, way: deadEnd.way, why: deadEnd.why },
+          file: base,
+          line: lineOf(deadEnd.path),
+          phase: deadEnd.phase,
+          way: deadEnd.way,
+          why: deadEnd.why,
         };
   const narrowed_by =
     narrowed === null ? undefined : { file: narrowed.file, changes: narrowed.value.changes };

@@ -20,7 +20,12 @@ const lineOfWorkflow = ({
   status,
   problem,
 }: WorkflowSummary): WorkflowSummary => ({
-  ...{ workflow_id, kind, name, phase, status, problem },
+  workflow_id,
+  kind,
+  name,
+  phase,
+  status,
+  problem,
 });
 
 /** With a limit, those that are not over and so many others; else all. */
@@ -106,8 +111,12 @@ const choicesOfPhase0 = (phase0: string | undefined) => {
 /** Parameters of `workflow.start` that have another word on the command line. */
 const wordsOfParams: Readonly<Record<string, string>> = {
   kind: 'workflow',
-  ...{ steps: '--phase0', decides: '--phase0', product: '--product', model: '--model' },
-  ...{ thoroughness: '--thoroughness', verify: '--verify' },
+  steps: '--phase0',
+  decides: '--phase0',
+  product: '--product',
+  model: '--model',
+  thoroughness: '--thoroughness',
+  verify: '--verify',
 };
 
 const wordIn =
@@ -140,8 +149,12 @@ const startWorkflow = async (
     );
   const client = await connection.server();
   const line = await callStart(client, {
-    ...{ kind, name, ...choicesOfPhase0(args.phase0) },
-    ...{ product, thoroughness, model },
+    kind,
+    name,
+    ...choicesOfPhase0(args.phase0),
+    product,
+    thoroughness,
+    model,
     verify: verify === undefined ? undefined : [...verify],
   });
   const shown = await client.call('workflow.show', { workflow_id: line.workflow_id });

@@ -338,7 +338,8 @@ export const agentMachine = agentSetup.createMachine({
   output: ({ context }): AttemptOutcome => {
     const { usage, waitedMs, failure, parking, finish } = context;
     const totals = {
-      ...{ usage, ...leftUnread(context) },
+      usage,
+      ...leftUnread(context),
       ...(waitedMs === undefined ? {} : { waitedMs }),
     };
     if (failure !== null) return { status: 'failed', failure, ...totals };

@@ -47,9 +47,12 @@ export const withSpent = (usage: Usage, spent: Spent, turns = spent.modelCalls):
 
 export const sumOfUsage = (usage: Usage, more: Usage): Usage => {
   const spent = {
-    ...{ modelCalls: more.model_calls, toolCalls: more.tool_calls },
-    ...{ inputTokens: more.input_tokens, outputTokens: more.output_tokens },
-    ...{ cachedTokens: more.cached_tokens, cacheWriteTokens: more.cache_write_tokens },
+    modelCalls: more.model_calls,
+    toolCalls: more.tool_calls,
+    inputTokens: more.input_tokens,
+    outputTokens: more.output_tokens,
+    cachedTokens: more.cached_tokens,
+    cacheWriteTokens: more.cache_write_tokens,
     ...(more.tokens_unknown === undefined ? {} : { tokensUnknown: more.tokens_unknown }),
     costUsd: more.cost_usd ?? null,
   };

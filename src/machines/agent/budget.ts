@@ -85,6 +85,10 @@ export const budgetIn = (failure: Failure | null): UsedBudget | null =>
 
 /** Of a call that did not begin. */
 export const nothingSpent: Spent = {
-  ...{ modelCalls: 0, toolCalls: 0, inputTokens: 0, outputTokens: 0, cachedTokens: 0 },
+  modelCalls: 0,
+  toolCalls: 0,
+  inputTokens: 0,
+  outputTokens: 0,
+  cachedTokens: 0,
   costUsd: null,
 };

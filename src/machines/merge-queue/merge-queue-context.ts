@@ -357,8 +357,11 @@ export const afterTest = (context: MergeQueueContext, proven: Proven): Search =>
   return proven.passed
     ? { green: tested, red, commands: proven.commands, evidence: proven.evidence, failure }
     : {
-        ...{ commands, evidence, failure: proven },
-        ...{ green: proven.hangs && tested === 1 ? 0 : green, red: tested },
+        commands,
+        evidence,
+        failure: proven,
+        green: proven.hangs && tested === 1 ? 0 : green,
+        red: tested,
       };
 };
 
@@ -512,6 +515,7 @@ export const endedByObstacle = (context: MergeQueueContext, why: MergeConflict):
 /** Nothing of the batch could be done. */
 export const endedByError = ({ batch }: MergeQueueContext, why: string): readonly Outcome[] =>
   batch.map(({ taskId, attempt }) => ({
-    ...{ taskId, attempt },
+    taskId,
+    attempt,
     merged: { status: 'conflict', branch: '', why, files: [] },
   }));

@@ -65,7 +65,10 @@ const sourceSetup = setup({
     ),
     keepFailure: assign((_, { error }: { error: unknown }) => ({
       problem: {
-        ...{ needs: 'forge' as const, fault: 'away', message: messageOf(error), retryAt: null },
+        needs: 'forge' as const,
+        fault: 'away',
+        message: messageOf(error),
+        retryAt: null,
       },
     })),
   },
@@ -76,11 +79,13 @@ const outputOf = ({ event }: { readonly event: { readonly output: Followed } }) 
 });
 const toProblem = <Target extends string>(who: ForgeProblem['needs'], target: Target) =>
   ({
-    ...{ target, reenter: true },
+    target,
+    reenter: true,
     guard: {
       type: 'needs',
       params: ({ event }: { readonly event: { readonly output: Followed } }) => ({
-        ...{ output: event.output, who },
+        output: event.output,
+        who,
       }),
     },
     actions: { type: 'keepProblem', params: outputOf },
@@ -99,12 +104,14 @@ const following = <Says extends string>(says: Says) =>
         toProblem('person', 'refused'),
         toProblem('forge', 'away'),
         {
-          ...{ target: 'reading', reenter: true },
+          target: 'reading',
+          reenter: true,
           actions: { type: 'keepSeen', params: outputOf },
         },
       ],
       onError: {
-        ...{ target: 'away', reenter: true },
+        target: 'away',
+        reenter: true,
         actions: {
           type: 'keepFailure',
           params: ({ event }: { readonly event: { readonly error: unknown } }) => ({

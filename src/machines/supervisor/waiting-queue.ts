@@ -40,7 +40,10 @@ export interface WaitingQueue {
 }
 
 export const emptyQueue: WaitingQueue = {
-  ...{ length: 0, byTask: emptyList, byRole: {}, lastNumber: 0 },
+  length: 0,
+  byTask: emptyList,
+  byRole: {},
+  lastNumber: 0,
 };
 
 const byTask: Compare<Pick<Place, 'request'>> = ({ request: one }, { request: other }) =>

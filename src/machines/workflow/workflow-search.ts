@@ -163,7 +163,9 @@ const choosing = (context: WorkflowContext): readonly PossibleOutcome[] => {
     says: `of the optional steps ${some.length === 0 ? 'none' : some.map(({ id }) => id).join(', ')}`,
     actor: 'awaitAnswers',
     output: open.map(({ id }) => ({
-      ...{ step: id, by: 'search', reason: '' },
+      step: id,
+      by: 'search',
+      reason: '',
       selected: some.some((step) => step.id === id),
     })),
   }));
@@ -173,7 +175,8 @@ const checking = (context: WorkflowContext): readonly PossibleOutcome[] => {
   const { gates } = phaseOf(context);
   const steps = stepsOfRound(context);
   const outcome = (says: string, output: CheckReport): PossibleOutcome => ({
-    ...{ says, output },
+    says,
+    output,
     actor: 'checkPhase',
   });
   const mayFail =
@@ -240,7 +243,10 @@ const searchInput = (
   workflowId: 'search',
   definition,
   subject: { name: '', slug: '', product: '', thoroughness: 'medium' },
-  ...{ verify: [], model: null, decides: 'person', startedAt: 0 },
+  verify: [],
+  model: null,
+  decides: 'person',
+  startedAt: 0,
   choices: without.map((step) => ({ step, selected: false, by: 'search', reason: '' })),
 });
 

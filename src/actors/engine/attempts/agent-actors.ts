@@ -314,7 +314,10 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
   const profileOf = (role: Role) => settings().roles[role];
   const mcpPorts: AttemptMcpPorts = {
     ...(ports.mcp ?? { variables: {}, pinsFile: null, version: '' }),
-    ...{ emit, sandbox, networkOf, environmentOf },
+    emit,
+    sandbox,
+    networkOf,
+    environmentOf,
     // What was merged without a person is not the user's own.
     usersFiles: () => (attempt.isBranchReviewed() ? workspace.usersFiles : null),
     serversOf: (role) => mcpServersFor(settings(), role),
@@ -340,7 +343,13 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
       now,
     },
     tools: {
-      ...{ workspace, emit, sandbox, networkOf, environmentOf, logs: results, onInterrupted },
+      workspace,
+      emit,
+      sandbox,
+      networkOf,
+      environmentOf,
+      logs: results,
+      onInterrupted,
       images: store.images,
     },
     openMcp: createAttemptMcp(openServers),

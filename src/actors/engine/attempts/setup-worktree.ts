@@ -101,7 +101,10 @@ const setupCommandOf =
     const startedAt = performance.now();
     const result = await runSandboxed(sandbox, {
       argv: ['/bin/sh', '-c', command],
-      ...{ root, readable, git, signal },
+      root,
+      readable,
+      git,
+      signal,
       env,
       network,
       timeoutMs: setup.timeoutMs,

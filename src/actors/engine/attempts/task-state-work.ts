@@ -49,7 +49,8 @@ const resumeWithFeedback = (context: AgentContext, { round, text }: Feedback): R
     finish: null,
     repeats: 0,
     answer: { from: 'check', text, allowed: true },
-    ...{ unread: undefined, heard: undefined },
+    unread: undefined,
+    heard: undefined,
   },
 });
 

@@ -91,7 +91,11 @@ export const runVerifyCommand = async (
   const { root, readable, git } = folder;
   const confined = {
     argv: ['/bin/sh', '-c', command] as const,
-    ...{ root, readable, git, timeoutMs, signal },
+    root,
+    readable,
+    git,
+    timeoutMs,
+    signal,
     env: environmentOf(attempt),
     network: networkOf(attempt, { kind: 'commands' }),
     namedOutputs: true,

@@ -103,7 +103,10 @@ const createChanges =
     const data = { ...shown(snapshot), machine: kind, value: snapshot.value };
     return {
       actor: {
-        ...{ id: key, taskId: id, version: charts.newest, changedAt: at },
+        id: key,
+        taskId: id,
+        version: charts.newest,
+        changedAt: at,
         pending: snapshot.status === 'active',
         snapshot: JSON.stringify(machine.getPersistedSnapshot(snapshot)),
       },

@@ -255,10 +255,19 @@ const tasksIn = ({ data }: Entry): readonly string[] => {
 const viewOfGivenUp = (id: TaskId, left: readonly string[], at: number): TaskView => {
   const time = new Date(at).toISOString();
   const tracked: TrackedTask = {
-    ...{ id, title: 'Merge queue', status: 'open', labels: ['agent-cancelled'], priority: 0 },
+    id,
+    title: 'Merge queue',
+    status: 'open',
+    labels: ['agent-cancelled'],
+    priority: 0,
     description: `These tasks waited in it, and can be merged again: ${left.join(', ') || 'none'}`,
-    ...{ assignee: null, dependencies: [], unmet: [], ready: false },
-    ...{ createdAt: time, updatedAt: time, closedAt: null },
+    assignee: null,
+    dependencies: [],
+    unmet: [],
+    ready: false,
+    createdAt: time,
+    updatedAt: time,
+    closedAt: null,
   };
   return toView({ tracked, task: null, agent: null, changedAt: at });
 };

@@ -156,7 +156,11 @@ const isUnmerged = (task: TaskView): boolean => {
 const refusedTask = ({ taskId, attempt }: MergeWish, conflict: MergeConflict): RefusedTask => {
   const { why, files, failed, with: others = [] } = conflict;
   return {
-    ...{ task_id: taskId, attempt, message: why, with: others, conflict },
+    task_id: taskId,
+    attempt,
+    message: why,
+    with: others,
+    conflict,
     code: failed === undefined ? 'merge_conflict' : 'verify_failed',
     ...failed,
     ...(files.length === 0 ? {} : { paths: files }),
@@ -180,7 +184,9 @@ const createWishes =
     }
     const work = await workspace.workOf(taskId, attempt);
     const refused = refusesMerge({
-      ...{ taskId, attempt, force },
+      taskId,
+      attempt,
+      force,
       isLive: task.status === 'started' && attempt === task.attempt,
       status: task.status,
       end: await readEnd(store, taskId, attempt),

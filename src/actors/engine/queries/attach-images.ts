@@ -18,7 +18,10 @@ type Attachments = NonNullable<TaskView['attachments']>;
 
 export const attachmentsOf = (images: readonly ImageFacts[]): Attachments =>
   images.map(({ digest, name, mediaType, bytes }) => ({
-    ...{ digest, name, media_type: mediaType, bytes },
+    digest,
+    name,
+    media_type: mediaType,
+    bytes,
   }));
 
 interface AttachingPorts {

@@ -148,7 +148,8 @@ const findTasks = async (ports: ListPorts, request: ListRequest, most: number) =
     const page: PageRequest = {
       ...(status === undefined ? {} : { status, unblocked: status === 'queued' }),
       ...(place === null ? {} : { after: place }),
-      ...{ order, limit: size },
+      order,
+      limit: size,
     };
     const lists = await Promise.all([tracker.page(page), pageAtWork(ports, page)]);
     const ends = lists.flatMap((list) => (list.length < size ? [] : list.slice(-1)));

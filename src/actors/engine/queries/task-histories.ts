@@ -88,7 +88,8 @@ const replayHosted = async (
   const replayed = foldHosted(kind, hostedMachines[kind], entries);
   const { steps, snapshot } = replayed;
   return {
-    ...{ task_id: id, steps },
+    task_id: id,
+    steps,
     state: { task: snapshot?.value ?? null, agent: null },
     context: { task: snapshot?.context ?? null, agent: null },
     difference: at === null ? await hostedDifference(store, kind, id, replayed) : null,

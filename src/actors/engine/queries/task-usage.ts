@@ -13,8 +13,16 @@ export interface UsageReport {
 }
 
 const noUsageTotal: UsageReport['total'] = {
-  ...{ attempts: 0, complete: 0, failed: 0, cancelled: 0, seconds: 0 },
-  ...{ model_calls: 0, tool_calls: 0, input_tokens: 0, output_tokens: 0, cached_tokens: 0 },
+  attempts: 0,
+  complete: 0,
+  failed: 0,
+  cancelled: 0,
+  seconds: 0,
+  model_calls: 0,
+  tool_calls: 0,
+  input_tokens: 0,
+  output_tokens: 0,
+  cached_tokens: 0,
 };
 
 const addDay = (sum: UsageReport['total'], more: UsageDay): UsageReport['total'] => {

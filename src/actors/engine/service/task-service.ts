@@ -225,8 +225,16 @@ const createExplain = (
     const conflicts = await conflictsOf(store, id, attempt);
     const isPersons = isForPerson(tracked?.labels ?? []);
     const explained = explain(snapshot, {
-      ...{ finding, role, blockers, cycle, awaiting, phase, conflicts, isPersons },
-      ...{ slots: slotUse(), supervisor: supervisor() },
+      finding,
+      role,
+      blockers,
+      cycle,
+      awaiting,
+      phase,
+      conflicts,
+      isPersons,
+      slots: slotUse(),
+      supervisor: supervisor(),
     });
     if (pull_request === undefined) return explained;
     return { ...explained, pull_request: await explainPullRequest(store, id, pull_request) };

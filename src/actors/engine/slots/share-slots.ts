@@ -171,8 +171,14 @@ const createGrant = (ports: SlotSharePorts & SlotUsers, isStopped: () => boolean
       const keep = Math.max(usable, needs.running);
       const { held, needed, waiting } = needs;
       const share = await store.share(node, {
-        ...{ cap, pool, keep, held, needed, waiting },
-        ...{ roles: roles ?? allRoles, charts },
+        cap,
+        pool,
+        keep,
+        held,
+        needed,
+        waiting,
+        roles: roles ?? allRoles,
+        charts,
       });
       const before = last;
       last = { ...share, ...needs };

@@ -98,7 +98,8 @@ export const createTaskStart = ({
       missing = commands.missingOf((await store.pendingOf(node)) as readonly TaskId[]);
       if (missing.length === 0) return;
       log('continues tasks that it has, and had not loaded', {
-        ...{ count: missing.length, tasks: missing.slice(0, namedAtMost) },
+        count: missing.length,
+        tasks: missing.slice(0, namedAtMost),
       });
       void takeUp(missing);
     },

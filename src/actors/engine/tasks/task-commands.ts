@@ -293,7 +293,12 @@ export const createTaskCommands = (
     ask: createCommandAsk(ports, registry),
     respond: createRespond(ports, restore.isDone),
     tell: createTell({
-      ...{ live, views: host.views, registry, journal, store, now },
+      live,
+      views: host.views,
+      registry,
+      journal,
+      store,
+      now,
       agentActor: ports.agentActor,
     }),
     failWith: (taskId, ended) =>

@@ -207,8 +207,12 @@ export const foldHosted = (
     else if (snapshot !== null) [snapshot] = transition(machine, snapshot, event);
     const state = snapshot?.value ?? null;
     steps.push({
-      ...{ seq, at: new Date(at).toISOString(), attempt: 0 },
-      ...{ machine: kind, event: event.type, state },
+      seq,
+      at: new Date(at).toISOString(),
+      attempt: 0,
+      machine: kind,
+      event: event.type,
+      state,
       same: isDeepStrictEqual(state, recorded.value),
     });
   }

@@ -308,7 +308,11 @@ export const createOpenAiCall = <Chunk>(
   const timeout = options.timeouts?.turnMs ?? defaultTimeouts.turnMs;
   const endpoint = new URL(baseURL);
   const fixed = {
-    ...{ apiKey, defaultHeaders: headers, maxRetries: 0, timeout, logLevel: 'off' as const },
+    apiKey,
+    defaultHeaders: headers,
+    maxRetries: 0,
+    timeout,
+    logLevel: 'off' as const,
     defaultQuery: Object.fromEntries(endpoint.searchParams),
   };
   endpoint.search = '';

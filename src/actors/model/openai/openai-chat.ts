@@ -109,7 +109,8 @@ type Images = ModelRequest['images'];
 /** A plain text where there is no image, which every server takes. */
 const userContent = (text: string, message: ModelMessage, images: Images) => {
   const shown = imagesOf(message, images).map((image) => ({
-    ...{ type: 'image_url' as const, image_url: { url: dataUrlOf(image) } },
+    type: 'image_url' as const,
+    image_url: { url: dataUrlOf(image) },
   }));
   return shown.length === 0 ? text : [...shown, { type: 'text' as const, text }];
 };

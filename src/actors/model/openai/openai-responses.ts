@@ -22,7 +22,9 @@ import { createOpenAiCall, keyHeader, type ProviderOptions } from './openai-call
 const withImages = (message: ModelMessage, images: ModelRequest['images']) => {
   const { text } = message;
   const shown = imagesOf(message, images).map((image) => ({
-    ...{ type: 'input_image' as const, detail: 'auto' as const, image_url: dataUrlOf(image) },
+    type: 'input_image' as const,
+    detail: 'auto' as const,
+    image_url: dataUrlOf(image),
   }));
   return shown.length === 0 ? text : [...shown, { type: 'input_text' as const, text }];
 };

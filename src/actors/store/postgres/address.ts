@@ -41,8 +41,20 @@ const socketFolder = '/var/run/postgresql';
 
 /** Others of libpq are refused: they would be ignored without a word. */
 const parameters = [
-  ...['host', 'port', 'user', 'password', 'dbname', 'connect_timeout', 'target_session_attrs'],
-  ...['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'schema', 'application_name', 'service'],
+  'host',
+  'port',
+  'user',
+  'password',
+  'dbname',
+  'connect_timeout',
+  'target_session_attrs',
+  'sslmode',
+  'sslrootcert',
+  'sslcert',
+  'sslkey',
+  'schema',
+  'application_name',
+  'service',
 ] as const;
 type Parameters = Partial<Record<(typeof parameters)[number], string>>;
 

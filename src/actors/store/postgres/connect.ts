@@ -13,8 +13,17 @@ const stateCodeOf = (error: unknown): string =>
 const fullCode = '53300';
 /** The server cannot serve now, or gave up on one statement: asked again, it may answer. */
 const awayCodes = [
-  ...['57P01', '57P02', '57P03', '57014', '55P03', '25P02', '25P03', '25006'],
-  ...[fullCode, '40001', '40P01'],
+  '57P01',
+  '57P02',
+  '57P03',
+  '57014',
+  '55P03',
+  '25P02',
+  '25P03',
+  '25006',
+  fullCode,
+  '40001',
+  '40P01',
 ];
 const isAwayCode = (code: string): boolean => code.startsWith('08') || awayCodes.includes(code);
 
@@ -221,7 +230,12 @@ const connectOnce = async (
   const { user, database, shown, connectMs } = address;
   const socket = new Socket();
   const client = new pg.Client({
-    ...{ host, port, user, database, types: typeParsers, ssl },
+    host,
+    port,
+    user,
+    database,
+    types: typeParsers,
+    ssl,
     // Statements whose answers nobody waits for are sent together.
     pipeline: true,
     stream: () => socket,

@@ -134,7 +134,8 @@ const createAnswers = (): AnswerOn => {
   return (connection) => async (asked) =>
     'together' in asked
       ? {
-          ...{ rows: [], changes: 0 },
+          rows: [],
+          changes: 0,
           together: await Promise.all(asked.together.map((each) => answerOne(connection, each))),
         }
       : answerOne(connection, asked);

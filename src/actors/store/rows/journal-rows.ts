@@ -158,7 +158,10 @@ export const createJournalRows = (db: Database, redact: (text: string) => string
       yield* insert(rows);
       yield* keep(
         [...changed].map(([taskId, { hash, taskSeq, base }]) => [
-          ...[taskId, hash, taskSeq, base?.seq ?? null],
+          taskId,
+          hash,
+          taskSeq,
+          base?.seq ?? null,
         ]),
       );
       yield* db.added(last);

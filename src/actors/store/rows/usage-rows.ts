@@ -119,9 +119,7 @@ export const createUsageRows = (db: Database): UsageRows => {
       usage.cache_write_tokens ?? 0,
       usage.cost_usd ?? null,
     ];
-    yield* addAttempt.send(
-      ...[entry.taskId, entry.attempt, role, status, entry.at, ...sums, owner],
-    );
+    yield* addAttempt.send(entry.taskId, entry.attempt, role, status, entry.at, ...sums, owner);
     const counts = [status === 'complete', status === 'failed', status === 'cancelled'];
     const day = new Date(entry.at).toISOString().slice(0, 10);
     yield* addDay.send(day, role, ...counts.map(Number), ...sums);

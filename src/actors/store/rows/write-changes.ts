@@ -182,8 +182,16 @@ const createActorRows = (db: Database, redact: (text: string) => string) => {
           owner: ownerAfter(actor, guard, node, before),
         };
         yield* save.send(
-          ...[id, taskId, version, pending ? 1 : 0, changedAt, redact(snapshot)],
-          ...[after.liveAttempt, after.owner, waits?.role ?? null, waits?.priority ?? null],
+          id,
+          taskId,
+          version,
+          pending ? 1 : 0,
+          changedAt,
+          redact(snapshot),
+          after.liveAttempt,
+          after.owner,
+          waits?.role ?? null,
+          waits?.priority ?? null,
         );
         rows.set(id, after);
         return true;

@@ -40,13 +40,13 @@ const callFor = (task: NewTask, bodyFile: boolean, by: string): BdCall => {
       ],
     });
   const args = [
-    ...[
-      'create',
-      '--json',
-      `--title=${title}`,
-      bodyFile ? '--body-file=-' : `--description=${description}`,
-    ],
-    ...['--type=task', `--priority=${priority}`, by],
+    'create',
+    '--json',
+    `--title=${title}`,
+    bodyFile ? '--body-file=-' : `--description=${description}`,
+    '--type=task',
+    `--priority=${priority}`,
+    by,
     ...(externalRef === undefined ? [] : [`--external-ref=${externalRef}`]),
     ...(labels.length === 0 ? [] : [`--labels=${[...new Set(labels)].join(',')}`]),
   ];

@@ -40,7 +40,10 @@ export const initializeBd = async (
   const before = listing(projectRoot);
   const expected = countTasksInFile(projectRoot);
   const args = [
-    ...['init', '--prefix=bd', '--quiet', '--skip-hooks'],
+    'init',
+    '--prefix=bd',
+    '--quiet',
+    '--skip-hooks',
     ...(expected > 0 && can.initFromJsonl ? ['--from-jsonl'] : []),
     ...(can.initSkipAgents ? ['--skip-agents'] : []),
     ...(can.initNonInteractive ? ['--non-interactive'] : []),

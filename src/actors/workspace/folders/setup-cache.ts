@@ -18,8 +18,12 @@ export const copyTree = async (from: string, to: string, signal?: AbortSignal): 
     ...(signal === undefined ? {} : { cancelSignal: signal }),
     env: { PATH: process.env['PATH'] ?? '/usr/bin:/bin', LC_ALL: 'C' },
     extendEnv: false,
-    ...{ stdin: 'ignore', stdout: 'ignore', reject: false },
-    ...{ timeout: longestCopyMs, killSignal: 'SIGKILL', maxBuffer: 10_000 },
+    stdin: 'ignore',
+    stdout: 'ignore',
+    reject: false,
+    timeout: longestCopyMs,
+    killSignal: 'SIGKILL',
+    maxBuffer: 10_000,
   });
   signal?.throwIfAborted();
   if (!result.failed) return;

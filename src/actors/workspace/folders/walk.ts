@@ -330,13 +330,14 @@ const isUnread = (walk: Walk, path: string): boolean => {
  */
 export const walk = async (root: number, options: WalkOptions): Promise<readonly string[]> => {
   const under: Walk = {
-    ...{
-      options,
-      root,
-      rulesOf: createNameRules(),
-      folders: foldersOf(options.index.entries.keys()),
-    },
-    ...{ seen: new Set(), skipped: new Set(), unknown: [], entries: 0 },
+    options,
+    root,
+    rulesOf: createNameRules(),
+    folders: foldersOf(options.index.entries.keys()),
+    seen: new Set(),
+    skipped: new Set(),
+    unknown: [],
+    entries: 0,
   };
   const ruled = rulesAbove(under);
   const top = openBelow(under.root, under.options.prefix);

@@ -109,12 +109,17 @@ export const commitTree = (
     git(
       [
         ...signing.before,
-        ...['commit-tree', ...signing.after, tree],
+        'commit-tree',
+        ...signing.after,
+        tree,
         ...parents.flatMap((parent) => ['-p', parent]),
-        ...['-F', '-'],
+        '-F',
+        '-',
       ],
       {
-        ...{ ...signing.call, input: message, signal },
+        ...signing.call,
+        input: message,
+        signal,
         env: { ...asAgent(role), ...signing.call.env },
       },
     ),

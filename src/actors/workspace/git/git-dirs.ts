@@ -170,20 +170,16 @@ export const withGitDirs = async <Result>(
   const [gitDir, userGitDir] = [join(made.dir, 'git'), join(made.dir, 'user-git')];
   try {
     return await work({
-      ...{
-        program,
-        repository,
-        objects: join(repository.commonDir, 'objects'),
-        head,
-        temporary: made.temporary,
-        ...rules,
-      },
-      ...{
-        git: createGit(program, gitDir, {}, repository.commonDir),
-        gitDir,
-        userGit: createGit(program, userGitDir, {}, repository.commonDir),
-        userGitDir,
-      },
+      program,
+      repository,
+      objects: join(repository.commonDir, 'objects'),
+      head,
+      temporary: made.temporary,
+      ...rules,
+      git: createGit(program, gitDir, {}, repository.commonDir),
+      gitDir,
+      userGit: createGit(program, userGitDir, {}, repository.commonDir),
+      userGitDir,
     });
   } finally {
     await made.release();

@@ -6,8 +6,17 @@ import { type GitCall, GitError } from './git.ts';
 
 /** Where programs that sign find keys, agents and people. */
 const passedOn = [
-  ...['HOME', 'PATH', 'USER', 'GNUPGHOME', 'GPG_TTY', 'SSH_AUTH_SOCK', 'SSH_ASKPASS'],
-  ...['XDG_RUNTIME_DIR', 'DISPLAY', 'WAYLAND_DISPLAY', 'DBUS_SESSION_BUS_ADDRESS'],
+  'HOME',
+  'PATH',
+  'USER',
+  'GNUPGHOME',
+  'GPG_TTY',
+  'SSH_AUTH_SOCK',
+  'SSH_ASKPASS',
+  'XDG_RUNTIME_DIR',
+  'DISPLAY',
+  'WAYLAND_DISPLAY',
+  'DBUS_SESSION_BUS_ADDRESS',
 ];
 const isAboutSigning = /^(user\.signingkey|gpg\..+)$/;
 const configLimitMs = 5_000;
@@ -35,7 +44,10 @@ export const readSigning = async (program: string, env: NodeJS.ProcessEnv): Prom
     program,
     ['config', '--includes', '-z', '--list'],
     {
-      ...{ cwd: '/', extendEnv: false, reject: false, timeout: configLimitMs },
+      cwd: '/',
+      extendEnv: false,
+      reject: false,
+      timeout: configLimitMs,
       env: { ...given, XDG_CONFIG_HOME: env['XDG_CONFIG_HOME'] ?? '', GIT_DIR: '/nonexistent' },
     },
   );
@@ -82,7 +94,9 @@ export const whyUnsigned = async (
     await execa(program, ['init', '--quiet', '--bare'], inFolder);
     const commit = [...before, 'commit-tree', ...after, '-m', 'A trial', noFiles];
     const tried = await execa(program, commit, {
-      ...{ ...inFolder, reject: false, timeout: trialLimitMs },
+      ...inFolder,
+      reject: false,
+      timeout: trialLimitMs,
     });
     return tried.failed ? tried.stderr.trim() || (tried.shortMessage ?? 'it failed') : null;
   } finally {

@@ -102,7 +102,10 @@ export const mergeOnto = async (
   signal?: AbortSignal,
 ): Promise<Side | Exclude<Merged, { status: 'merged' }>> => {
   const conflict = (why: string, files: readonly string[] = []) => ({
-    ...{ status: 'conflict' as const, branch, why, files },
+    status: 'conflict' as const,
+    branch,
+    why,
+    files,
   });
   const theirs = await findSide(dirs, commit);
   if (theirs === null)

@@ -199,7 +199,8 @@ const createKeeping = async (
     const held = more.filter(isHeld).map(({ path }) => path);
     const shown = shownName(name);
     const heldLeft = held.map((path) => ({
-      ...{ path: textOf(path), ref: textOf(name) },
+      path: textOf(path),
+      ref: textOf(name),
       reason: 'other programs run or trust it, so agents may not change it',
     }));
     const heldNotes = held.map(

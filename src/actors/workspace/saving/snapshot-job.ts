@@ -73,16 +73,18 @@ export const snapshotJob = async (
   const autocrlf = repository.carried.find(([key]) => key === 'core.autocrlf')?.[1].toLowerCase();
   const prefix = Buffer.from(repository.prefix).toString('latin1');
   return {
-    ...{
-      program,
-      gitDir,
-      userGitDir,
-      format: repository.format,
-      objects,
-      otherObjects: null,
-      hasIgnoreRules: hasIgnoreRules || copies.length > 0,
-    },
-    ...{ temporary: join(temporary, 'snapshot'), top, index, base, carried: withheld },
+    program,
+    gitDir,
+    userGitDir,
+    format: repository.format,
+    objects,
+    otherObjects: null,
+    hasIgnoreRules: hasIgnoreRules || copies.length > 0,
+    temporary: join(temporary, 'snapshot'),
+    top,
+    index,
+    base,
+    carried: withheld,
     prefix,
     keep: null,
     copied: copies.map(

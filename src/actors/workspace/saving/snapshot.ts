@@ -369,7 +369,12 @@ export const takeSnapshot = async (
   // A copy of the index would have a later time.
   const known = readIndex(isKnown ? job.index : index, format === 'sha256' ? 32 : 20);
   const changes = await findChanges(job, {
-    ...{ index: known, git, note, leave, checkpoint, signal },
+    index: known,
+    git,
+    note,
+    leave,
+    checkpoint,
+    signal,
   });
   if (changes.length === 0) return { tree: null, notes: all(), left };
   // Deletions come first: they make room for a folder of that name.

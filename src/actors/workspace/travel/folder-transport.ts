@@ -26,7 +26,9 @@ interface Copied {
 const packing = (from: GitDirs, { commits, known }: Copied, signal: AbortSignal | undefined) => ({
   args: ['pack-objects', '--revs', '--quiet', '--delta-base-offset', '--no-use-bitmap-index'],
   call: {
-    ...{ signal, limitMs, input: [...commits, '--not', ...known, ''].join('\n') },
+    signal,
+    limitMs,
+    input: [...commits, '--not', ...known, ''].join('\n'),
     env: {
       GIT_ALTERNATE_OBJECT_DIRECTORIES: JSON.stringify(from.objects),
       GIT_ALLOC_LIMIT: memoryAtMost,
@@ -70,7 +72,9 @@ const receiveObjects = async (
   const sent = to.git([...args, '--stdout'], { ...call, output: pack });
   const taken = to
     .git(['index-pack', '--stdin', '--strict', `--max-input-size=${packAtMost}`], {
-      ...{ signal, limitMs, input: pack },
+      signal,
+      limitMs,
+      input: pack,
     })
     .finally(() => broken.abort(new Error('the pack was not taken')));
   const answers = await Promise.allSettled([sent, taken]);

@@ -126,7 +126,9 @@ const createSending = (parts: WorkParts, common: CommonRepository) => {
   const { options, placesOf } = parts;
   const { tips, put } = createPlaces(common);
   const carriedOf = (record: WorkRecord, tree: string, step: string | null): CarriedWork => ({
-    ...{ step, by: common.server, tree },
+    step,
+    by: common.server,
+    tree,
     record: { ...record, verified: null, unsent: false },
   });
 
@@ -213,7 +215,13 @@ const createTakenWork = (parts: WorkParts) => {
     const branch = await branchFor(dirs, record, base);
     try {
       await makeFolder(dirs, places, {
-        ...{ start: base, head: record.head, carried: tree, branch, instead, removals, signal },
+        start: base,
+        head: record.head,
+        carried: tree,
+        branch,
+        instead,
+        removals,
+        signal,
         projectRoot: options.projectRoot,
         copies: options.copies,
         isMounted: options.sandboxed,

@@ -38,9 +38,16 @@ export const changesOf = async (
 ): Promise<Changes> => {
   const isNames = part !== undefined && 'names' in part;
   const args = [
-    ...['diff-tree', ...(isNames ? [] : ['-p']), '--raw', '-z', '-r', '-M', '--full-index'],
+    'diff-tree',
+    ...(isNames ? [] : ['-p']),
+    '--raw',
+    '-z',
+    '-r',
+    '-M',
+    '--full-index',
     ...plainDiffOptions,
-    ...[base, later],
+    base,
+    later,
     ...(part !== undefined && 'paths' in part ? ['--', ...part.paths] : []),
   ];
   const said = await requireGit('its changes cannot be read', dirs.git(args));

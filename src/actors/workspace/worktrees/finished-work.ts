@@ -278,8 +278,14 @@ export const createFinishedWork = (
     } catch (error) {
       const stays = messageOf(error);
       return own.map(({ task_id: taskId, attempt }) => ({
-        ...{ taskId, attempt, branch: null, folder: null, beside: [], superseded: null },
-        ...{ isUnmerged: true, stays },
+        taskId,
+        attempt,
+        branch: null,
+        folder: null,
+        beside: [],
+        superseded: null,
+        isUnmerged: true,
+        stays,
       }));
     }
   };

@@ -118,7 +118,10 @@ const messageOfCar = (
 };
 
 const conflict = (why: string, files: readonly string[] = []): MergeConflict => ({
-  ...{ status: 'conflict', branch: '', why, files },
+  status: 'conflict',
+  branch: '',
+  why,
+  files,
 });
 const detached: MergeConflict = {
   ...conflict('the project is on no branch (detached HEAD)'),
@@ -126,7 +129,10 @@ const detached: MergeConflict = {
 };
 
 const endAll = (members: readonly QueueMember[], merged: Merged): Train => ({
-  ...{ into: '', head: '', tree: '', cars: [] },
+  into: '',
+  head: '',
+  tree: '',
+  cars: [],
   ended: members.map(({ taskId, attempt }) => ({ taskId, attempt, merged })),
 });
 

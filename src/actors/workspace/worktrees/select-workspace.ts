@@ -74,9 +74,14 @@ export const createSharedWorkspace = ({
     addressOf: async () => null,
     sweep: async () => [],
     build: async (members) => ({
-      ...{ into: '', head: '', tree: '', cars: [] },
+      into: '',
+      head: '',
+      tree: '',
+      cars: [],
       ended: members.map(({ taskId, attempt }) => ({
-        ...{ taskId, attempt, merged: { status: 'nothing' } },
+        taskId,
+        attempt,
+        merged: { status: 'nothing' },
       })),
     }),
     land: async () => ({ status: 'moved' }),
@@ -243,20 +248,18 @@ export const chooseWorkspace = async (options: WorkspaceOptions): Promise<Worksp
   const program = findGit(environment['PATH'] ?? '');
   const description = await describeWorkspace(program, options);
   const worktrees = createWorktreeWorkspace({
-    ...{
-      program: program ?? '/usr/bin/git',
-      projectRoot,
-      folder,
-      copies,
-      keep,
-      filters,
-      trusted,
-      userEnv,
-      redact,
-      sandboxed,
-      description,
-      common: program === null ? null : commonOf(program, options),
-    },
+    program: program ?? '/usr/bin/git',
+    projectRoot,
+    folder,
+    copies,
+    keep,
+    filters,
+    trusted,
+    userEnv,
+    redact,
+    sandboxed,
+    description,
+    common: program === null ? null : commonOf(program, options),
   });
   return refusing(
     worktrees,

@@ -43,15 +43,16 @@ export const createInCommit = (
         try {
           const opened = await stores.begin(async ({ dirs, head }) => {
             await makeFolder(dirs, places, {
-              ...{
-                start: commit ?? head,
-                head,
-                branch: name,
-                carried: null,
-                instead: [],
-                isMounted: sandboxed,
-              },
-              ...{ projectRoot, copies, removals, signal },
+              start: commit ?? head,
+              head,
+              branch: name,
+              carried: null,
+              instead: [],
+              isMounted: sandboxed,
+              projectRoot,
+              copies,
+              removals,
+              signal,
             });
             const top = await realpath(places.top);
             return {
@@ -104,15 +105,16 @@ export const createUsersFiles = ({
         dirs,
         { top, agentGit, index },
         {
-          ...{
-            start: head,
-            head: null,
-            branch: usersFiles,
-            carried: null,
-            instead: [],
-            isMounted: false,
-          },
-          ...{ projectRoot, copies, removals, signal: undefined },
+          start: head,
+          head: null,
+          branch: usersFiles,
+          carried: null,
+          instead: [],
+          isMounted: false,
+          projectRoot,
+          copies,
+          removals,
+          signal: undefined,
         },
       );
       await rm(join(top, '.git'), { recursive: true, force: true });

@@ -340,7 +340,8 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
         if (record.discarded === null)
           await records.write({
             ...record,
-            ...{ discarded: { at: Date.now(), reason }, refused: null },
+            discarded: { at: Date.now(), reason },
+            refused: null,
           });
         return 'discarded';
       }),

@@ -58,7 +58,8 @@ export const findProject = (
   const stateDir = own ? resolve(cwd, own) : defaultDir;
   const problem = placeProblem(root, {
     homes,
-    ...{ state: stateDir, allStates: shared },
+    state: stateDir,
+    allStates: shared,
     config: configFolderOf(env),
   });
   if (problem !== null) throw new ServiceError('project_refused', { ...problem });

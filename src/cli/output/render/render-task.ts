@@ -93,7 +93,11 @@ const attemptsText = ({ attempts = [], attempt: latest }: TaskView): string | un
     : attempts
         .map(({ attempt, role, status, seconds, cost_usd: cost, merged_at: merged }) =>
           [
-            ...[`${attempt}`, role, status, durationText(seconds * 1_000), costText(cost)],
+            `${attempt}`,
+            role,
+            status,
+            durationText(seconds * 1_000),
+            costText(cost),
             merged === undefined ? undefined : `merged ${timeText(merged)}`,
           ]
             .filter((text) => text !== undefined)

@@ -12,8 +12,12 @@ const subjects = ['task_id', 'attempt', 'step'];
 
 /** The levels of pino, without pino: a command that prints a log loads little. */
 const levels: Readonly<Record<string, string>> = {
-  ...{ 10: 'trace', 20: 'debug', 30: 'info' },
-  ...{ 40: 'warn', 50: 'error', 60: 'fatal' },
+  10: 'trace',
+  20: 'debug',
+  30: 'info',
+  40: 'warn',
+  50: 'error',
+  60: 'fatal',
 };
 
 const valueText = (value: unknown): string => {
