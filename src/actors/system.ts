@@ -138,7 +138,7 @@ const openJournal = ({ leaseMs }: Settings, { store, shared, now, log }: SystemP
   const journal = createJournal(store, {
     node,
     // A server that cannot reach the store for so long has ended by itself.
-    ...(shared === undefined ? {} : { outageMs: leaseMs }),
+    outageMs: shared === undefined ? undefined : leaseMs,
     onError: (error) => log('could not save changes; the server tries again', { error }),
     onRefused: (error, id) => log('the store refuses a change; it is not saved', { id, error }),
     onListenerError: (error) => log('a listener of the journal failed', { error }),

@@ -13,7 +13,7 @@ export interface Invocation {
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
   /** By default a server is a detached process. */
-  readonly startServer?: StartServer | undefined;
+  readonly startServer?: StartServer;
   /** Of `--token-file` or AGENT_TOKEN. */
-  readonly token?: string | undefined;
+  readonly token?: string;
 }

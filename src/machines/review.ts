@@ -11,7 +11,7 @@ export interface NewComment {
   readonly endLine: number | null;
   readonly text: string;
   /** What it is at a forge: `line:123`. The same is not taken twice. */
-  readonly source?: string | undefined;
+  readonly source?: string;
 }
 
 export interface ReviewComment extends NewComment {
@@ -47,7 +47,7 @@ export interface Rework {
    */
   readonly round: number;
   /** Absent: the project's branch. */
-  readonly onto?: Onto | undefined;
+  readonly onto?: Onto;
 }
 
 /** Remarks of people on the work of a task. JSON, so that it persists. */
@@ -57,7 +57,7 @@ export interface Review {
   readonly continues: number | null;
   readonly comments: readonly ReviewComment[];
   /** Set when the next attempt goes on with work that was not merged. */
-  readonly rework?: Rework | undefined;
+  readonly rework?: Rework;
 }
 
 export interface ReviewCommand {
@@ -68,7 +68,7 @@ export interface ReviewCommand {
   readonly comments: readonly NewComment[];
   /** For the attempt that follows a request for changes. */
   readonly maxRetries: number;
-  readonly rework?: Rework | undefined;
+  readonly rework?: Rework;
 }
 
 /** An agent's answer to one comment. */
@@ -83,7 +83,7 @@ export interface ReviewedWork {
   readonly continues: number | null;
   /** Open: the attempt answers each. */
   readonly comments: readonly ReviewComment[];
-  readonly rework?: Rework | undefined;
+  readonly rework?: Rework;
 }
 
 /** Older comments that are answered are dropped. */
@@ -95,7 +95,7 @@ export const reviewedWork = (review: Review | undefined): { readonly review?: Re
   const continues = review?.continues ?? null;
   if (continues === null && comments.length === 0) return {};
   const rework = review?.rework;
-  return { review: { continues, comments, ...(rework === undefined ? {} : { rework }) } };
+  return { review: { continues, comments, rework } };
 };
 
 /** A place in the changes: `src/a.js:12-14`. A comment on the project's folder is about all. */
@@ -139,7 +139,7 @@ export const addReview = (
     verdict,
     continues: isOpen ? goesOn : null,
     comments: withoutOldest([...kept, ...added]),
-    ...(next === undefined ? {} : { rework: next }),
+    rework: next,
   };
 };
 

@@ -40,7 +40,7 @@ export interface Usage {
   readonly output_tokens: number;
   readonly cached_tokens: number;
   /** Part of the input, as the cached ones are; absent where none. */
-  readonly cache_write_tokens?: number | undefined;
+  readonly cache_write_tokens?: number;
   readonly model_calls: number;
   readonly tool_calls: number;
   readonly turns: number;
@@ -74,14 +74,14 @@ export interface RunOptions {
   /** Its work is published when it is complete. */
   readonly publish?: boolean;
   /** The request that it counts for: of one task, or of many. */
-  readonly run?: RunOfTasks | undefined;
+  readonly run?: RunOfTasks;
 }
 
 export interface RunOfTasks {
   /** Begins with its date. */
   readonly id: string;
   /** In place of `budget.run_usd`. */
-  readonly maxCostUsd?: number | undefined;
+  readonly maxCostUsd?: number;
 }
 
 export interface AttemptInput {
@@ -156,7 +156,7 @@ export interface Parking {
   readonly until: number;
   readonly reason: string;
   readonly backend: string;
-  readonly budget?: 'run' | 'day' | 'month' | undefined;
+  readonly budget?: 'run' | 'day' | 'month';
 }
 
 /** What `limit.ended` names: the backend, or `budget` for every budget. */
@@ -183,7 +183,7 @@ export type AttemptOutcome = {
       readonly status: 'done';
       readonly summary: string;
       readonly artifacts: readonly string[];
-      readonly answers?: readonly CommentAnswer[] | undefined;
+      readonly answers?: readonly CommentAnswer[];
     }
   | { readonly status: 'failed'; readonly failure: Failure }
   /** Not over: it goes on after `parking.until`. */

@@ -61,7 +61,8 @@ const open = () => {
   };
   /** A snippet for the server of this project; over HTTP it must run, and its token be known. */
   const forThisServer = async (text: string) => {
-    if (!text.includes(documented)) return { text, token: {} };
+    const none: Record<string, string> = {};
+    if (!text.includes(documented)) return { text, token: none };
     await project.agent('server', 'start');
     const { out } = await project.agent('token');
     return {

@@ -284,8 +284,8 @@ const usageFrame = ({
   output_tokens: outputTokens,
   cached_tokens: cachedTokens,
   cache_write_tokens: cacheWriteTokens || undefined,
-  ...(tokensUnknown === undefined ? {} : { tokens_unknown: tokensUnknown }),
-  ...(costUsd === null ? {} : { cost_usd: costUsd }),
+  tokens_unknown: tokensUnknown,
+  cost_usd: costUsd ?? undefined,
 });
 
 export const untoldTokens = ({ label }: Pick<Assistant, 'label'>) => ({

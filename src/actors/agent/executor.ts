@@ -227,7 +227,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
       malformed: prepared.tool === null && prepared.malformed,
       question:
         ok && call.tool === askTool.name ? askArguments.parse(prepared.args).question : null,
-      ...(images === undefined ? {} : { images }),
+      images,
     };
     const result = ok ? ((await options.withInstructions?.(made, prepared.args)) ?? made) : made;
     await ignoringErrors(() => observe.end(call, result));

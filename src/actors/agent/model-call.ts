@@ -96,7 +96,7 @@ const usageFields = (
   output_tokens: outputTokens,
   cached_tokens: cachedTokens,
   cache_write_tokens: cacheWriteTokens || undefined,
-  ...(costUsd === null ? {} : { cost_usd: costUsd }),
+  cost_usd: costUsd ?? undefined,
 });
 
 export const createModelCall = (ports: ModelCallPorts) => {
@@ -166,7 +166,7 @@ export const createModelCall = (ports: ModelCallPorts) => {
     if (refused !== null) return { type: 'failed', failure: refused, spent: nothingSpent };
     const startedAt = ports.now();
     const key = attemptKey(attempt.taskId, attempt.attempt);
-    const about = { turn, model: name, ...(purpose === undefined ? {} : { purpose }) };
+    const about = { turn, model: name, purpose };
     const of = maxTurns === undefined ? {} : { max_turns: maxTurns };
     ports.emit(attempt, 'api_call_start', { ...about, ...of });
     const request: ModelRequest = {
@@ -183,7 +183,7 @@ export const createModelCall = (ports: ModelCallPorts) => {
       images,
       tools: toolSpecs(session.profile.tools, session.mcp.tools()),
       maxTokens: ports.maxTokens(),
-      ...(purpose === undefined ? {} : { wordsOnly: true }),
+      wordsOnly: purpose === undefined ? undefined : true,
     };
     const noteCut = (spent: Spent): void => {
       if (signal.aborted) ports.addCut(key, spent);

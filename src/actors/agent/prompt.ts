@@ -90,7 +90,7 @@ export interface TaskBrief {
   /** Empty where the project has none. */
   readonly instructions?: string;
   /** Absent when no review asks for anything. */
-  readonly review?: ReviewedWork | undefined;
+  readonly review?: ReviewedWork;
   /** Names of images that the model sees before this text. */
   readonly images?: readonly string[];
   readonly dependencies: readonly {

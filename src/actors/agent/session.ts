@@ -33,9 +33,7 @@ export const createConversation = ({
   text: firstText,
   images,
 }: Pick<FirstMessage, 'text' | 'images'>): Conversation => {
-  let messages: ModelMessage[] = [
-    { role: 'user', text: firstText, ...(images === undefined ? {} : { images }) },
-  ];
+  let messages: ModelMessage[] = [{ role: 'user', text: firstText, images }];
   let pending: readonly ToolCall[] = [];
   let last = '';
   let repeats = 0;
@@ -71,7 +69,7 @@ export const createConversation = ({
           role: 'assistant',
           text: calls.length === 0 && text.trim() === '' ? '(no answer)' : text,
           calls,
-          ...(reasoning === undefined ? {} : { reasoning }),
+          reasoning,
         });
     },
     addResults: (results) => {
@@ -83,7 +81,7 @@ export const createConversation = ({
           tool: result.tool,
           text: result.text,
           ok: result.ok,
-          ...(result.images === undefined ? {} : { images: result.images }),
+          images: result.images,
         });
       }
     },

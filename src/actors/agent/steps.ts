@@ -24,7 +24,7 @@ const spentSchema = z.object({
   outputTokens: z.number(),
   cachedTokens: z.number(),
   cacheWriteTokens: z.number().optional(),
-  tokensUnknown: z.literal(true).exactOptional(),
+  tokensUnknown: z.literal(true).optional(),
   costUsd: z.number().nullable(),
 });
 const delegatedSchema = z.discriminatedUnion('kind', [
@@ -79,7 +79,7 @@ const createRunSteps = ({ intentOf, resultOf, write }: StepLog): RunSteps => ({
 const promptSchema = z.object({
   text: z.string(),
   instructionBytes: z.number().default(0),
-  images: z.array(imageRefSchema).exactOptional(),
+  images: z.array(imageRefSchema).optional(),
 });
 
 /** The first message of the attempt: the same in every process. */

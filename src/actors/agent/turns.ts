@@ -154,7 +154,7 @@ const shownCall = ({ mcp }: Session, { id, tool, arguments: text }: ToolCall): S
     call_id: id,
     tool,
     arguments: text.slice(0, maxShownLength),
-    ...(change === null ? {} : { change }),
+    change: change ?? undefined,
   };
 };
 

@@ -240,7 +240,7 @@ export const createStatus = (client: ForgeClient, people: People) => {
     const pull = answer === unchanged ? known : toPullRequest(answer.data);
     if (pull === null) throw notOurs({ host: client.host, what: 'a pull request' });
     const ofHead = known?.headSha === pull.headSha ? known : null;
-    const own = tag == null ? {} : { pull: tag };
+    const own: Record<string, string> = tag == null ? {} : { pull: tag };
     if (pull.state !== 'open')
       return {
         ...pull,

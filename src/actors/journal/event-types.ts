@@ -64,8 +64,8 @@ export const decidedIn = ({ seq, taskId, attempt, at, data }: Entry): readonly D
       attempt,
       at: new Date(at).toISOString(),
       kind,
-      ...(about === undefined ? {} : { about: short(about) }),
-      ...(said === undefined ? {} : { said: short(said) }),
+      about: about === undefined ? undefined : short(about),
+      said: said === undefined ? undefined : short(said),
     },
   ];
 };

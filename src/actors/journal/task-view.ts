@@ -422,15 +422,15 @@ const runFields = (parts: ViewParts, status: string): Partial<TaskView> => {
   const over = tags.has('settled') && context.attempt > 0;
   const own = outcomeThatCompleted(parts.task);
   return {
-    ...(context.startedAt === null ? {} : { started_at: iso(context.startedAt) }),
+    started_at: context.startedAt === null ? undefined : iso(context.startedAt),
     ...(status === 'complete' && own !== null ? { result: own.summary } : {}),
     ...(over ? { results_path: `.beads/tasks/task-${parts.tracked.id}/30-results.md` } : {}),
     ...(tags.has('parked') && context.parked !== undefined
       ? { parked_until: iso(context.parked.until), parked_reason: context.parked.reason }
       : {}),
-    ...(error === undefined ? {} : { error }),
-    ...(context.review === undefined ? {} : { review: reviewOf(context.review) }),
-    ...(context.requestReason === undefined ? {} : { request_reason: context.requestReason }),
+    error,
+    review: context.review === undefined ? undefined : reviewOf(context.review),
+    request_reason: context.requestReason,
   };
 };
 
@@ -456,8 +456,8 @@ const awaitingOf = (agent: AgentState | null): TaskView['awaiting'] => {
     kind,
     question: text,
     calls: calls.map(({ call_id, tool, arguments: text }) => ({ call_id, tool, arguments: text })),
-    ...(deadlineAt === null ? {} : { deadline: iso(deadlineAt) }),
-    ...(fallback == null ? {} : { default_answer: fallback }),
+    deadline: deadlineAt === null ? undefined : iso(deadlineAt),
+    default_answer: fallback ?? undefined,
   };
 };
 
@@ -474,7 +474,7 @@ const liveFields = (
   const more = calls.length > 1 ? ` and ${calls.length - 1} more` : '';
   return {
     max_turns: limits.maxTurns,
-    ...(first === undefined ? {} : { activity: `${callInWords(first)}${more}` }),
+    activity: first === undefined ? undefined : `${callInWords(first)}${more}`,
   };
 };
 
@@ -498,7 +498,7 @@ const waitedTimes = (
       : waitedUntil(agent.context, (isOver ? completedAt : null) ?? agent.context.askedAt ?? 0);
   const waitedMs = own + parkedMs;
   return {
-    ...(since === undefined ? {} : { waits_since: iso(since) }),
+    waits_since: since === undefined ? undefined : iso(since),
     ...(waitedMs === 0 ? {} : { waited_seconds: waitedMs / 1_000 }),
   };
 };
@@ -562,26 +562,26 @@ export const toView = (parts: ViewParts): TaskView => {
     ...trackerStatusOf(parts),
     phase,
     ready: status === 'queued' && tracked.ready,
-    ...(role === undefined ? {} : { role }),
+    role,
     attempt: task?.context.attempt ?? 0,
-    ...(maxAttempts === undefined ? {} : { max_attempts: maxAttempts }),
+    max_attempts: maxAttempts,
     ...(isLive ? liveFields(agent, phase) : {}),
     ...(isLive || task === null ? {} : pauseFields(task, phase)),
     dependencies: [...tracked.dependencies],
     unmet_dependencies: [...tracked.unmet],
     priority: tracked.priority,
     labels: [...tracked.labels],
-    ...(source === null ? {} : { source }),
+    source: source ?? undefined,
     created_at: tracked.createdAt,
     updated_at: iso(Math.max(Date.parse(tracked.updatedAt), parts.changedAt)),
-    ...(end === undefined ? {} : { completed_at: end }),
+    completed_at: end,
     ...waitedTimes(parts, status),
     progress: progressOf(status, phase, usage.turns),
     ...runFields(parts, status),
     ...shownCloseReason(parts, status),
-    ...(awaiting === undefined ? {} : { awaiting }),
+    awaiting,
     usage,
-    ...(parts.removed == null ? {} : { history_removed: removedView(parts.removed) }),
+    history_removed: parts.removed == null ? undefined : removedView(parts.removed),
     stream_url: `/stream/${encodeURIComponent(tracked.id)}`,
   };
 };

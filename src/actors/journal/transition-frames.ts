@@ -75,8 +75,8 @@ export const trackedFromView = (view: TaskView, actor: string): TrackedTask => (
   createdAt: view.created_at,
   updatedAt: view.updated_at,
   closedAt: null,
-  ...(view.close_reason === undefined ? {} : { closeReason: view.close_reason }),
-  ...(view.source === undefined ? {} : { externalRef: view.source.url }),
+  closeReason: view.close_reason,
+  externalRef: view.source?.url,
 });
 
 export const looksSame = (before: TaskView, after: TaskView): boolean =>
@@ -340,7 +340,7 @@ export const retryEntries = (
       level: 'warn',
       message,
       attempts,
-      ...(role === null ? {} : { attempt_ended: ended }),
+      attempt_ended: role === null ? undefined : ended,
     }),
   ];
 };
@@ -354,7 +354,7 @@ const endingFrame = (task: TaskState, view: TaskView) => {
   const { result, results_path, error, usage } = view;
   const common = {
     attempt: view.attempt,
-    ...(role === null ? {} : { role }),
+    role: role ?? undefined,
     usage,
     execution_seconds: seconds,
   };

@@ -111,7 +111,7 @@ export interface FileImportOptions {
   readonly exporter: Pick<ExporterCheck, 'mark' | 'write' | 'writeMark'>;
   readonly marks: FolderMarks;
   /** Called while the tasks of a project's first file are added; `done` is `all` in the end. */
-  readonly onProgress?: ((done: number, all: number) => void) | undefined;
+  readonly onProgress?: (done: number, all: number) => void;
 }
 
 /**

@@ -48,7 +48,7 @@ export const endLabels: readonly string[] = ['agent-failed', 'agent-cancelled'];
 
 const gating: ReadonlySet<string> = new Set(['blocks', 'conditional-blocks', 'waits-for']);
 /** A dependency without a type blocks. */
-export const isGating = ({ type }: { readonly type?: string | null | undefined }): boolean =>
+export const isGating = ({ type }: { readonly type?: string | null }): boolean =>
   gating.has(type ?? 'blocks');
 const doneStatuses: ReadonlySet<string> = new Set(['closed', 'pinned', 'tombstone']);
 /** A task with such a status blocks nobody. */
@@ -249,7 +249,7 @@ export const createIssue = (id: TaskId, task: NewTask, actor: string, now: strin
   created_at: now,
   created_by: actor,
   updated_at: now,
-  ...(task.externalRef === undefined ? {} : { external_ref: task.externalRef }),
+  external_ref: task.externalRef,
   ...(task.labels.length === 0 ? {} : { labels: [...new Set(task.labels)] }),
   ...(task.dependencies.length === 0
     ? {}

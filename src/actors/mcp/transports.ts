@@ -157,7 +157,8 @@ export const openHttp =
       while (!signal.aborted && position.empty < emptyConnectionsAtMost) {
         await delay(position.retryMs, undefined, { signal });
         const { lastEvent } = position;
-        const own = lastEvent === null ? {} : { 'last-event-id': lastEvent };
+        const own: Record<string, string> =
+          lastEvent === null ? {} : { 'last-event-id': lastEvent };
         const response = await ask('GET', signal, own);
         if (!response.ok || !isStream(response)) {
           await response.body?.cancel();

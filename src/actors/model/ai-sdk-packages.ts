@@ -20,7 +20,7 @@ type Fetch = typeof globalThis.fetch;
 export interface SdkSettings extends Pick<ProviderOptions, 'apiKey' | 'baseURL'> {
   readonly headers: Readonly<Record<string, string>>;
   /** With it `apiKey` counts only when it is not empty. */
-  readonly access?: CloudAccess | undefined;
+  readonly access?: CloudAccess;
   /** For tokens. */
   readonly send: Fetch;
 }

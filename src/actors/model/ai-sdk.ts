@@ -19,7 +19,7 @@ import { type PartOptions, type Thoughts, thoughtsFor } from './reasoning.ts';
 export interface AiSdkOptions extends ProviderOptions {
   readonly type: SdkType;
   readonly cache?: CacheMode;
-  readonly access?: CloudAccess | undefined;
+  readonly access?: CloudAccess;
 }
 
 const given = (options: PartOptions | undefined) =>

@@ -15,7 +15,7 @@ export type ModelMessage =
       readonly role: 'assistant';
       readonly text: string;
       readonly calls: readonly ToolCall[];
-      readonly reasoning?: Reasoning | undefined;
+      readonly reasoning?: Reasoning;
     }
   | {
       readonly role: 'tool';
@@ -46,7 +46,7 @@ export interface ModelRequest {
   readonly system: string;
   readonly messages: readonly ModelMessage[];
   /** The images of the messages, in base64, by their digests. */
-  readonly images?: ReadonlyMap<string, string> | undefined;
+  readonly images?: ReadonlyMap<string, string>;
   readonly tools: readonly ToolSpec[];
   readonly maxTokens: number;
   /** Forbids tool calls; the tools stay named, since the conversation holds calls of them. */
@@ -58,7 +58,7 @@ export interface ModelUsage {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cachedTokens: number;
-  readonly cacheWriteTokens?: number | undefined;
+  readonly cacheWriteTokens?: number;
 }
 
 /**
@@ -79,10 +79,10 @@ export type ModelEvent =
       readonly usage: ModelUsage;
       /** True when the provider gave no usage and it was estimated from lengths. */
       readonly estimated?: boolean;
-      readonly reasoning?: Reasoning | undefined;
+      readonly reasoning?: Reasoning;
     }
   /** `usage`: of a call that may be charged although it failed: as reported, or an estimate. */
-  | { readonly type: 'failed'; readonly failure: Failure; readonly usage?: ModelUsage | undefined };
+  | { readonly type: 'failed'; readonly failure: Failure; readonly usage?: ModelUsage };
 
 /**
  * A language model. `ask` never rejects, ends promptly when the signal aborts, and bounds its own

@@ -5,10 +5,10 @@ export interface Price {
   readonly input: number;
   readonly cachedInput: number;
   /** Absent: as input. */
-  readonly cacheWrite?: number | undefined;
+  readonly cacheWrite?: number;
   readonly output: number;
   /** The price of a call with more tokens in. */
-  readonly above?: { readonly tokens: number; readonly price: Price } | undefined;
+  readonly above?: { readonly tokens: number; readonly price: Price };
 }
 
 const usualCharactersPerToken = 4;

@@ -116,9 +116,9 @@ export const noticeOf = (
       title: short(task?.title ?? ''),
       status: isEnding(type) ? noticeStatuses[type] : (data.status ?? task?.status ?? ''),
       attempt,
-      ...(reason === null ? {} : { reason: short(reason) }),
-      ...(cost === undefined ? {} : { cost_usd: cost }),
-      ...(url === undefined ? {} : { url }),
+      reason: reason === null ? undefined : short(reason),
+      cost_usd: cost,
+      url,
     },
   };
 };

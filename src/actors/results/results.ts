@@ -108,7 +108,7 @@ const metadataText = ({
         ? { error: { code: end.failure.code, message: end.failure.message } }
         : {}),
       ...(end.status === 'cancelled' && end.reason !== null ? { reason: end.reason } : {}),
-      ...(work === null ? {} : { work }),
+      work: work ?? undefined,
       usage: outcome?.usage ?? null,
     },
     null,

@@ -28,7 +28,7 @@ const recordSchema = z.strictObject({
     newFolders: z.array(z.string()).readonly(),
   }),
   made: ids.nullable(),
-  attempt: z.string().exactOptional(),
+  attempt: z.string().optional(),
 });
 
 /** The content of a shared folder before a command. */

@@ -65,7 +65,7 @@ export interface SandboxRequest {
    * Absent where the workspace is the user's own folder: then protected paths are held at every
    * depth.
    */
-  readonly git?: OwnGit | null | undefined;
+  readonly git?: OwnGit | null;
   /**
    * Absolute paths in the workspace that stay read-only; absent: the protected names at its top.
    */
@@ -73,7 +73,7 @@ export interface SandboxRequest {
   readonly readOnly?: boolean;
   readonly network: Network;
   /** Starts in an empty folder of its own, not in the workspace. */
-  readonly inOwnFolder?: boolean | undefined;
+  readonly inOwnFolder?: boolean;
   readonly assistant?: AssistantNeeds;
   readonly env: Readonly<Record<string, string>>;
 }

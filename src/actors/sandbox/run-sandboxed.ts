@@ -41,7 +41,7 @@ export const runSandboxed = async (
     readOnly,
     network,
     inOwnFolder,
-    ...(guard === undefined ? {} : { held: guard.readOnly }),
+    held: guard?.readOnly,
   });
   if ('refusal' in confined) {
     await guard?.settle();

@@ -349,7 +349,7 @@ export const createSharedFolders = ({
       rootId,
       before,
       made: null,
-      ...(attempt === undefined ? {} : { attempt }),
+      attempt,
     };
     try {
       await records.keep(mark, record);

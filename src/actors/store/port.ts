@@ -192,7 +192,7 @@ export interface UsageSums {
   readonly input_tokens: number;
   readonly output_tokens: number;
   readonly cached_tokens: number;
-  readonly cache_write_tokens?: number | undefined;
+  readonly cache_write_tokens?: number;
   /** Absent where no price was known. */
   readonly cost_usd?: number;
 }
@@ -321,7 +321,7 @@ export interface Lease {
   readonly leaseMs: number;
   readonly charts: ChartVersions;
   /** Shown to people. */
-  readonly facts?: NodeFacts | undefined;
+  readonly facts?: NodeFacts;
 }
 
 /** Facts of a server, for people. */

@@ -253,7 +253,7 @@ export interface RowStoreOptions {
   /** Removes secrets from every text. */
   readonly redact: (text: string) => string;
   /** Absent where no change holds one. */
-  readonly tasks?: EditRows | undefined;
+  readonly tasks?: EditRows;
 }
 
 /** What a process knows of the journal without asking. */
@@ -324,7 +324,7 @@ export const createRowStore = (
   const feed = createEntryFeed(
     (taskId, after, limit) =>
       afterAnswer(
-        ask(entriesIn(readRows({ ...(taskId === null ? {} : { taskId }), after, limit }))),
+        ask(entriesIn(readRows({ taskId: taskId ?? undefined, after, limit }))),
         (entries) => {
           end.reached?.(entries.at(-1)?.seq ?? 0);
           return entries;

@@ -40,7 +40,7 @@ export interface ToolResult {
   /** At most 16 KiB. */
   readonly text: string;
   /** Shown with the text. */
-  readonly images?: readonly ImageRef[] | undefined;
+  readonly images?: readonly ImageRef[];
 }
 
 export interface Tool<Arguments = unknown> {
@@ -79,5 +79,5 @@ export interface CallResult extends ToolResult {
   /** True for an unknown tool or invalid arguments. */
   readonly malformed: boolean;
   /** Files with instructions of the project whose text the result ends with. */
-  readonly instructions?: { readonly paths: readonly string[]; readonly bytes: number } | undefined;
+  readonly instructions?: { readonly paths: readonly string[]; readonly bytes: number };
 }

@@ -71,7 +71,7 @@ const runCheck = async (
     check: check.check,
     passed,
     says,
-    ...(taskId === undefined ? {} : { taskId }),
+    taskId,
   });
   const found: CheckFinding[] = [];
   for (const id of named) {

@@ -17,7 +17,7 @@ export const tasksOfWorkflow = async (
     const page = await service.list({
       label: workflowKey(workflowId),
       limit: 1_000,
-      ...(cursor === undefined ? {} : { cursor }),
+      cursor,
     });
     found.push(...page.tasks);
     cursor = page.next_cursor;

@@ -121,9 +121,7 @@ export const inputFor = (
     model: request.model ?? null,
     decides: request.decides ?? 'person',
     choices: choicesFrom(found, request.steps),
-    ...(narrowed === null
-      ? {}
-      : { narrowedBy: { file: narrowed.file, changes: narrowed.changes } }),
+    narrowedBy: narrowed === null ? undefined : { file: narrowed.file, changes: narrowed.changes },
     startedAt: now(),
     by: request.by,
   };

@@ -97,7 +97,7 @@ export const workflowLine = (snapshot: WorkflowSnapshot): WorkflowLine => {
 
 export const lineIn = (view: WorkflowLine): WorkflowLine => {
   const { workflow_id, kind, name, phase, status, problem } = view;
-  return { workflow_id, kind, name, phase, status, ...(problem === undefined ? {} : { problem }) };
+  return { workflow_id, kind, name, phase, status, problem };
 };
 
 type PhaseView = WorkflowView['phases'][number];

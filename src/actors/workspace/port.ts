@@ -72,7 +72,7 @@ export interface TrainToLand extends Pick<Train, 'into' | 'head'> {
   readonly members: readonly QueueMember[];
   /** They passed on the tree of the last car, and are named in the commits; null: none ran. */
   readonly commands: readonly string[] | null;
-  readonly evidence?: Evidence | undefined;
+  readonly evidence?: Evidence;
   /** Signed by the user's own git (`merge.sign`). */
   readonly sign?: boolean;
   /** Asked when the branch is where it was; false: another train is to be built. */

@@ -56,7 +56,7 @@ export interface ConnectOptions {
   /** Takes notes and warnings. */
   readonly io: Pick<Io, 'err' | 'live'>;
   readonly env: NodeJS.ProcessEnv;
-  readonly startServer?: StartServer | undefined;
+  readonly startServer?: StartServer;
 }
 
 /** The server's methods on the project's database and files. */

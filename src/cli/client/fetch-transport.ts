@@ -52,7 +52,7 @@ const send = async (
     const answer = await fetch(new URL(path.slice(1), url.endsWith('/') ? url : `${url}/`), {
       method,
       headers: { ...headers, ...(token === '' ? {} : { authorization: `Bearer ${token}` }) },
-      ...(body === undefined ? {} : { body }),
+      body,
       signal: patience.signal,
       // The token is for this server alone.
       redirect: 'error',

@@ -163,7 +163,7 @@ export const sendHttpRequest = async (
     port: Number(to.port || 80),
     timeout: idleMs,
     // One of its own: a connection that is refused leaves its listener on the signal.
-    ...(signal === undefined ? {} : { signal: AbortSignal.any([signal]) }),
+    signal: signal === undefined ? undefined : AbortSignal.any([signal]),
   });
   socket.once('timeout', () => socket.destroy(new NoAnswerError(idleMs)));
   const { body = '' } = request;

@@ -5,11 +5,11 @@ import { type TaskClient, taskClientOf } from './task-client.ts';
 
 export interface OpenOptions {
   /** Starts a server when none runs; default: true. */
-  readonly start?: boolean | undefined;
+  readonly start?: boolean;
   /** The configuration of a server that is started. */
-  readonly config?: string | undefined;
+  readonly config?: string;
   /** Default: the environment of this process. */
-  readonly env?: Readonly<Record<string, string | undefined>> | undefined;
+  readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
 /**

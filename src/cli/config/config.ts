@@ -23,13 +23,13 @@ interface Override {
 export interface ConfigFlags {
   /** The project whose configuration in the user's folder counts. */
   readonly project?: Pick<Project, 'defaultDir'>;
-  readonly config?: string | undefined;
+  readonly config?: string;
   /** A text that counts in place of a file, which is not written yet. */
-  readonly draft?: { readonly file: string; readonly text: string } | undefined;
-  readonly port?: number | undefined;
-  readonly host?: string | undefined;
-  readonly maxConcurrent?: number | undefined;
-  readonly store?: string | undefined;
+  readonly draft?: { readonly file: string; readonly text: string };
+  readonly port?: number;
+  readonly host?: string;
+  readonly maxConcurrent?: number;
+  readonly store?: string;
 }
 
 const parseNumber = (text: string): unknown => (/^\d+$/.test(text) ? Number(text) : text);

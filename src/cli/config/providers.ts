@@ -414,7 +414,7 @@ export const withChosenModel = (
     local = null,
   }: {
     readonly find?: FindKey;
-    readonly before?: string | undefined;
+    readonly before?: string;
     readonly local?: string | null;
   } = {},
 ): LoadedConfig => {

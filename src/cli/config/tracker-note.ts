@@ -119,8 +119,7 @@ const askServer = async (project: Project) => {
   const config = configSchema.safeParse(isJsonObject(told) ? told['config'] : null).data ?? null;
   const defaultProvider = textIn(told, 'default_provider');
   return {
-    chosen:
-      config === null ? null : { config, ...(defaultProvider === null ? {} : { defaultProvider }) },
+    chosen: config === null ? null : { config, defaultProvider: defaultProvider ?? undefined },
     choice: textIn(told, 'choice'),
   };
 };

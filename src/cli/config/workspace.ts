@@ -39,7 +39,7 @@ export const workspaceFor = (
     filters: workspace.filters,
     keep: workspace.keep,
     sandboxed: sandbox.mode !== 'off',
-    ...(held === undefined ? {} : { sandbox: held.check }),
+    sandbox: held?.check,
     environment: childEnvironment(env),
     userEnv: env,
     redact,

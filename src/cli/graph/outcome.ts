@@ -8,7 +8,7 @@ import { isOverBudget, type Progress, type TaskProgress } from './progress.ts';
 export interface Skipped {
   readonly task_id: string;
   readonly reason: string;
-  readonly code?: string | undefined;
+  readonly code?: string;
 }
 
 export const skippedCycle = (skipped: readonly Skipped[]): boolean =>
@@ -64,7 +64,7 @@ export interface GraphOutcome {
   readonly over_budget: readonly {
     readonly task_id: string;
     readonly reason: string;
-    readonly until?: string | undefined;
+    readonly until?: string;
   }[];
   readonly skipped: readonly Skipped[];
   readonly seconds: number;

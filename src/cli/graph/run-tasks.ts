@@ -43,7 +43,7 @@ type PlannedTasks = z.infer<typeof plannedRunSchema>['tasks'];
 export interface RunTasksRequest {
   /** None: every open task. */
   readonly taskIds: readonly TaskId[];
-  readonly role?: string | undefined;
+  readonly role?: string;
   readonly options: Readonly<Record<string, unknown>>;
   /** What chooses among them, and what they may cost together, as on the wire. */
   readonly chosen: Readonly<Record<string, unknown>>;
@@ -52,7 +52,7 @@ export interface RunTasksRequest {
 const paramsOf = ({ taskIds, role, options, chosen }: RunTasksRequest) => ({
   options,
   ...(taskIds.length === 0 ? {} : { task_ids: taskIds }),
-  ...(role === undefined ? {} : { role }),
+  role,
   ...Object.fromEntries(Object.entries(chosen).filter(([, value]) => value !== undefined)),
 });
 

@@ -39,10 +39,10 @@ export interface Io extends LiveScreen {
 }
 
 interface Output {
-  readonly isTTY?: boolean | undefined;
-  readonly columns?: number | undefined;
-  readonly rows?: number | undefined;
-  readonly writableNeedDrain?: boolean | undefined;
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  readonly rows?: number;
+  readonly writableNeedDrain?: boolean;
   once?(event: 'drain', listener: () => void): unknown;
   write(text: string): unknown;
 }

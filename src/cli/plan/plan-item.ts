@@ -11,9 +11,9 @@ export interface PlanItem {
   readonly path: readonly string[];
   readonly title: string;
   readonly description: string;
-  readonly priority?: number | undefined;
+  readonly priority?: number;
   readonly labels: readonly string[];
-  readonly role?: string | undefined;
+  readonly role?: string;
   /** Lines of other items, their titles, or ids of tasks. */
   readonly dependsOn: readonly (number | string)[];
 }

@@ -7,8 +7,8 @@ import { parseRole } from './parse-role.ts';
 import { type RoleKeys, userRole } from './role-schema.ts';
 
 export interface OwnParts extends RoleKeys {
-  readonly description?: string | undefined;
-  readonly prompt?: string | undefined;
+  readonly description?: string;
+  readonly prompt?: string;
 }
 
 const ownFileMaxBytes = 256 * 1024;

@@ -53,7 +53,7 @@ const describeRoleProblem = ({ path, problem, knownKeys }: SchemaProblem): strin
 };
 
 /** A problem names the key, in one line. */
-export const parseRole = <Value extends { readonly name?: string | undefined }>(
+export const parseRole = <Value extends { readonly name?: string }>(
   bytes: Uint8Array,
   role: Role,
   schema: z.ZodType<Value>,

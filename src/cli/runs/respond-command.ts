@@ -62,8 +62,8 @@ export const respond = async (
     args.answer === undefined && decision === undefined
       ? await askFor(io, json, task, task.awaiting)
       : {
-          ...(args.answer === undefined ? {} : { text: args.answer }),
-          ...(decision === undefined ? {} : { decision }),
+          text: args.answer,
+          decision,
         };
   if (given === null) return exitCodes.usage;
   const after = await callForTask(client, 'respond', {

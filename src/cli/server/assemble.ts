@@ -270,7 +270,7 @@ export const assemble = async (
     now,
     onLeaseLost: parts.onLeaseLost,
     log: logger.log,
-    ...(inspection === null ? {} : { inspect: inspection.observe }),
+    inspect: inspection?.observe,
   });
   importThrough(system.journal);
   logAttempts(system.journal, logger.log);

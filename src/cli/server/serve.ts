@@ -233,7 +233,7 @@ const buildApplication = (
       interrupted,
       choice: current.loaded.choice,
       default_provider: current.loaded.defaultProvider,
-      ...(current.refused === null ? {} : { config_refused: current.refused }),
+      config_refused: current.refused ?? undefined,
     }),
     page: readPage(),
     onCodeOver: (code) => removeRedirect(project.stateDir, code),
@@ -373,7 +373,7 @@ export const serve = async (
     started_at: new Date().toISOString(),
     project: project.root,
     config: named === null ? '' : resolve(named),
-    ...(token_file === undefined ? {} : { token_file }),
+    token_file,
   });
   await printBanner(parts, assembled, { url, port: listening.port, note: listening.note });
   // A start does not wait for a network.

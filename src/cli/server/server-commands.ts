@@ -111,7 +111,7 @@ export const stopServerCommand = async (context: CommandContext): Promise<number
     io.json({
       running: false,
       stopped: stopped !== null,
-      ...(stopped === null ? {} : { pid: stopped.pid }),
+      pid: stopped?.pid,
       ...(parked.length === 0 ? {} : { parked }),
       ...(waiting.length === 0 ? {} : { waiting }),
     });

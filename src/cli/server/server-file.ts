@@ -33,9 +33,9 @@ export const readServerFile = (path: string): ServerFile | null => {
       pid,
       version,
       started_at: startedAt,
-      ...(project == null ? {} : { project }),
-      ...(config == null ? {} : { config }),
-      ...(tokenFile == null ? {} : { token_file: tokenFile }),
+      project: project ?? undefined,
+      config: config ?? undefined,
+      token_file: tokenFile ?? undefined,
     };
   } catch {
     return null;

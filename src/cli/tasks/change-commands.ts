@@ -23,7 +23,7 @@ const reasonOf = ({ reason }: Pick<ChangeArgs, 'reason'>) =>
 
 const changeParams = (id: string, { reason }: Pick<ChangeArgs, 'reason'>) => ({
   task_id: requireId(id),
-  ...(reason === undefined ? {} : { reason }),
+  reason,
 });
 
 /** What to do about dependencies that are not complete; without a server it is another error. */

@@ -18,12 +18,12 @@ import type { GivenImage } from './read-images.ts';
 
 export interface CreateArgs {
   readonly description: string;
-  readonly title?: string | undefined;
-  readonly deps?: readonly string[] | undefined;
-  readonly priority?: number | undefined;
-  readonly label?: readonly string[] | undefined;
-  readonly role?: string | undefined;
-  readonly images?: readonly GivenImage[] | undefined;
+  readonly title?: string;
+  readonly deps?: readonly string[];
+  readonly priority?: number;
+  readonly label?: readonly string[];
+  readonly role?: string;
+  readonly images?: readonly GivenImage[];
 }
 
 const attach = async (
@@ -43,11 +43,12 @@ const createTask = async (client: Client, args: CreateArgs): Promise<TaskView> =
   ];
   return callForTask(client, 'create', {
     description: args.description,
-    ...(args.title === undefined ? {} : { title: args.title }),
-    ...(args.deps === undefined
-      ? {}
-      : { dependencies: args.deps.flatMap((ids) => ids.split(',')).map(requireId) }),
-    ...(args.priority === undefined ? {} : { priority: args.priority }),
+    title: args.title,
+    dependencies:
+      args.deps === undefined
+        ? undefined
+        : args.deps.flatMap((ids) => ids.split(',')).map(requireId),
+    priority: args.priority,
     ...(labels.length === 0 ? {} : { labels }),
     ...(await attach(client, args.images ?? [])),
   });

@@ -29,11 +29,11 @@ const editedFieldsOf = (
       ? null
       : textFrom({ given: description, file }, env);
   return {
-    ...(title === undefined ? {} : { title }),
-    ...(text === null ? {} : { description: text }),
-    ...(priority === undefined ? {} : { priority }),
+    title,
+    description: text ?? undefined,
+    priority,
     // `--label ''` removes all.
-    ...(label === undefined ? {} : { labels: label.filter((each) => each !== '') }),
+    labels: label === undefined ? undefined : label.filter((each) => each !== ''),
   };
 };
 
@@ -65,7 +65,8 @@ export const editTask = async (context: CommandContext, args: EditArgs): Promise
   const { connection, io, env, json } = context;
   const given: EditFields = editedFieldsOf(args, env);
   const client = await connection.files();
-  const isGiven = Object.keys(given).length > 0 || args.role !== undefined;
+  const isGiven =
+    Object.values(given).some((value) => value !== undefined) || args.role !== undefined;
   if (!isGiven && !hasTerminal())
     throw new UsageError(
       `edit needs a change: agent edit ${args.task_id} --title <text>; see: agent edit --help`,

@@ -5,9 +5,9 @@ import { tasksIn } from '../client/task-answers.ts';
 import type { Io } from '../output/io.ts';
 
 export interface TaskFilter {
-  readonly status?: string | undefined;
-  readonly role?: string | undefined;
-  readonly label?: string | undefined;
+  readonly status?: string;
+  readonly role?: string;
+  readonly label?: string;
 }
 
 export interface FetchedTasks {
@@ -35,7 +35,7 @@ export const fetchTasks = async (
     const wanted = limit === null ? pageAtMost : Math.min(pageAtMost, limit - tasks.length);
     const page = await client.call('list', {
       ...Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined)),
-      ...(cursor === null ? {} : { cursor }),
+      cursor: cursor ?? undefined,
       ...(limit === null ? {} : { order: 'newest', limit: wanted }),
     });
     tasks.push(...tasksIn(page));

@@ -82,9 +82,9 @@ const shownByDefault = 50;
 
 export interface ListArgs extends TaskFilter {
   readonly json: boolean;
-  readonly limit?: number | undefined;
-  readonly all?: boolean | undefined;
-  readonly sort?: SortKey | undefined;
+  readonly limit?: number;
+  readonly all?: boolean;
+  readonly sort?: SortKey;
 }
 
 /** Null: all of them. @throws UsageError */

@@ -53,7 +53,7 @@ export const replayTask = async (
   const client = await connection.files();
   const answer = await client.call('replay', {
     task_id: taskId,
-    ...(at === undefined ? {} : { at_seq: at }),
+    at_seq: at,
   });
   const {
     steps,

@@ -129,7 +129,7 @@ const checkedWords = (command: AnySyntax, given: readonly string[], help: string
       throw usageError('word_missing', {
         command: name,
         word: wordPattern(word),
-        ...(word.choices === undefined ? {} : { choices: word.choices }),
+        choices: word.choices,
         usage: usageLineOf(command),
       });
     const checked = taken.map((text) => chosen(`${name} <${word.name}>`, text, word.choices));

@@ -150,7 +150,7 @@ export const importGitHub = async (
     client.call('import_issues', {
       labels,
       dry_run: dryRun,
-      ...(milestone === undefined ? {} : { milestone }),
+      milestone,
     }),
   );
 };

@@ -57,7 +57,7 @@ export const publishWork = async (
   const client = await context.connection.server();
   const how = {
     ...(draft ? { draft } : {}),
-    ...(base === undefined ? {} : { base }),
+    base,
     ...(fix ? { fix } : {}),
   };
   const published = await client.call('publish', { task_id: requireId(task_id), ...how });

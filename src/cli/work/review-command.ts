@@ -31,8 +31,8 @@ const commentsIn = (words: readonly string[]) =>
     return {
       path,
       text,
-      ...(line === undefined ? {} : { line: Number(line) }),
-      ...(end === undefined ? {} : { end_line: Number(end) }),
+      line: line === undefined ? undefined : Number(line),
+      end_line: end === undefined ? undefined : Number(end),
     };
   });
 
@@ -75,7 +75,7 @@ export const reviewWork = async (context: CommandContext, args: ReviewArgs): Pro
     task_id: taskId,
     verdict,
     comments,
-    ...(args.attempt === undefined ? {} : { attempt: args.attempt }),
+    attempt: args.attempt,
   }).catch((error) => {
     throw inWordsOfCommand(error, wordOf);
   });

@@ -26,7 +26,7 @@ export const askForWork = async (
   try {
     return (await client.call('diff', {
       task_id: taskId,
-      ...(attempt === undefined ? {} : { attempt }),
+      attempt,
     })) as Changes;
   } catch (error) {
     if (error instanceof CallError && error.code === 'event_not_allowed') return null;
@@ -213,8 +213,8 @@ export const discardWork = async (
   const taskId = requireId(task_id);
   const task = await callForTask(await connection.server(), 'discard', {
     task_id: taskId,
-    ...(attempt === undefined ? {} : { attempt }),
-    ...(reason === undefined ? {} : { reason }),
+    attempt,
+    reason,
   });
   if (json) io.json(task);
   else

@@ -101,8 +101,8 @@ export const goesOnWith = ({
 }: {
   readonly workflow_id: string;
   readonly status: string;
-  readonly continued_as?: string | undefined;
-  readonly problem?: string | undefined;
+  readonly continued_as?: string;
+  readonly problem?: string;
 }): PhaseLine | null => {
   if (continued_as !== undefined)
     return ['it goes on as ', `${continued_as}; see: agent workflow show ${continued_as}`];

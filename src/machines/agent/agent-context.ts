@@ -108,7 +108,7 @@ export type Thought =
       readonly inputTokens: number;
       readonly outputTokens: number;
       readonly cachedTokens: number;
-      readonly cacheWriteTokens?: number | undefined;
+      readonly cacheWriteTokens?: number;
       /** Null where the price is unknown. */
       readonly costUsd: number | null;
     }
@@ -126,7 +126,7 @@ export interface Acted {
     readonly status: 'done' | 'failed';
     readonly summary: string;
     readonly artifacts: readonly string[];
-    readonly answers?: readonly CommentAnswer[] | undefined;
+    readonly answers?: readonly CommentAnswer[];
   } | null;
   readonly question: string | null;
   /** Calls in a row that equal the last one and had the same result. */
@@ -141,7 +141,7 @@ export interface Spent {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cachedTokens: number;
-  readonly cacheWriteTokens?: number | undefined;
+  readonly cacheWriteTokens?: number;
   /** True where the assistant does not tell its tokens. */
   readonly tokensUnknown?: true;
   /** Null where unknown, or not known yet. */
@@ -161,7 +161,7 @@ export type Delegated =
       readonly kind: 'done';
       readonly summary: string;
       readonly artifacts: readonly string[];
-      readonly answers?: readonly CommentAnswer[] | undefined;
+      readonly answers?: readonly CommentAnswer[];
       readonly spent: Spent;
     }
   | { readonly kind: 'failed'; readonly failure: Failure; readonly spent: Spent };
@@ -232,16 +232,16 @@ export interface AgentContext extends AgentInput {
   /** Goes to the next turn, or to the tool calls that waited for it. */
   readonly answer: TurnAnswer | null;
   /** What people said that the agent has not read; absent when there is nothing. */
-  readonly unread?: readonly string[] | undefined;
+  readonly unread?: readonly string[];
   /** Messages that the task kept and this agent took, counted from the first. */
-  readonly heard?: number | undefined;
+  readonly heard?: number;
   /** What people said, for the present turn or run. */
-  readonly told?: readonly string[] | undefined;
+  readonly told?: readonly string[];
   /** How often the agent had ended when it was told something, and went on. */
   readonly wentOn?: number;
   readonly modelTries: number;
   /** Why the last model call failed; absent after one that succeeded. */
-  readonly modelFault?: string | undefined;
+  readonly modelFault?: string;
   /** The deadline of the attempt during a pause; else null. */
   readonly limitAt: number | null;
   /** How often a failed check returned the work. */
@@ -253,16 +253,16 @@ export interface AgentContext extends AgentInput {
   /** Time left when the clock stopped (ms). */
   readonly remainingMs: number;
   /** When the clock stopped for a person (epoch ms); absent while it runs. */
-  readonly askedAt?: number | undefined;
+  readonly askedAt?: number;
   /** How long the clock stood still for persons, up to the last answer (ms). */
   readonly waitedMs?: number;
   readonly failure: Failure | null;
   /** Set when a limit of the provider stopped the agent. */
-  readonly parking?: Parking | undefined;
+  readonly parking?: Parking;
   /** Times in a row that a limit stopped it. */
   readonly parks?: number;
   /** Missing work of earlier tasks; absent when nothing is missing. */
-  readonly conflicts?: readonly StartConflict[] | undefined;
+  readonly conflicts?: readonly StartConflict[];
   /** Epoch ms; null during a wait without limit. */
   readonly deadlineAt: number | null;
 }

@@ -51,7 +51,7 @@ export const agentMachine = agentSetup.createMachine({
     role: input?.role ?? 'engineer',
     backend: input?.backend ?? 'builtin',
     options: input?.options ?? {},
-    ...(input?.review === undefined ? {} : { review: input.review }),
+    review: input?.review,
     limits: input?.limits ?? {
       maxTurns: 0,
       maxTokensTotal: null,
@@ -348,7 +348,7 @@ export const agentMachine = agentSetup.createMachine({
       status: 'done',
       summary: finish?.summary ?? '',
       artifacts: finish?.artifacts ?? [],
-      ...(finish?.answers === undefined ? {} : { answers: finish.answers }),
+      answers: finish?.answers,
       ...totals,
     };
   },

@@ -49,7 +49,7 @@ export const leftUnread = ({
 > => {
   const left = parking === undefined ? [...told, ...unread] : [];
   return {
-    ...(heard === undefined ? {} : { heard }),
+    heard,
     ...(left.length === 0 ? {} : { unread: left }),
   };
 };

@@ -53,7 +53,7 @@ export const sumOfUsage = (usage: Usage, more: Usage): Usage => {
     outputTokens: more.output_tokens,
     cachedTokens: more.cached_tokens,
     cacheWriteTokens: more.cache_write_tokens,
-    ...(more.tokens_unknown === undefined ? {} : { tokensUnknown: more.tokens_unknown }),
+    tokensUnknown: more.tokens_unknown,
     costUsd: more.cost_usd ?? null,
   };
   return withSpent(usage, spent, more.turns);

@@ -83,7 +83,7 @@ export const attemptInput = ({
   attempt,
   role,
   options,
-  ...(review === undefined ? {} : { review }),
+  review,
 });
 export const actorFailure = ({ event }: { event: { readonly error: unknown } }) => ({
   failure: failureOf('internal', messageOf(event.error)),

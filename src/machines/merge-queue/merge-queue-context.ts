@@ -196,7 +196,7 @@ export interface MergeQueueContext extends MergeQueueInput {
   readonly red: number;
   /** The commands that `green` passed. */
   readonly commands: readonly string[] | null;
-  readonly evidence?: Evidence | undefined;
+  readonly evidence?: Evidence;
   /** Why `red` failed. */
   readonly failure: Extract<Proven, { passed: false }> | null;
   /** What came of members of the batch, and is not told yet. */
@@ -400,7 +400,7 @@ const refusedCar = (
       branch,
       why: `${where}: ${why}`,
       files: [],
-      ...(failed === undefined ? {} : { failed }),
+      failed,
       ...(failure.hangs === true ? { unblamed: true } : {}),
       ...(others.length === 0 ? {} : { with: others }),
     },
@@ -418,7 +418,7 @@ const refusedAll = ({ train, failure }: MergeQueueContext): readonly Outcome[] =
       why: `the project's branch itself does not pass, without this work: ${failure?.why}; merge what mends it by itself`,
       files: [],
       unblamed: true,
-      ...(failure?.failed === undefined ? {} : { failed: failure.failed }),
+      failed: failure?.failed,
     },
   }));
 

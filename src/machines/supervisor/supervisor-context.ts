@@ -22,7 +22,7 @@ interface HeldSlot {
   readonly role: Role;
   readonly lent: boolean;
   /** Set while it tests whether the limit of this backend is over. */
-  readonly tries?: string | undefined;
+  readonly tries?: string;
 }
 
 export interface SupervisorContext extends SupervisorInput {

@@ -59,8 +59,8 @@ export const runRefusals = {
   modelCanBeCalled: ({ context: { finding } }: WithContext) =>
     refusal('credential_missing', {
       variable: finding?.missingCredential ?? 'OPENAI_API_KEY',
-      ...(finding?.assistantProblem === undefined ? {} : { problem: finding.assistantProblem }),
-      ...(finding?.credentialRemedy === undefined ? {} : { remedy: finding.credentialRemedy }),
+      problem: finding?.assistantProblem,
+      remedy: finding?.credentialRemedy,
     }),
 };
 

@@ -26,27 +26,27 @@ export interface TaskContext {
   readonly refusal: Refusal | null;
   readonly outcome: AttemptOutcome | null;
   /** What calls cost that were cut with the agent; absent where none was. */
-  readonly cut?: Usage | undefined;
+  readonly cut?: Usage;
   /** Set from a limit of the provider until the attempt goes on, or ends. */
-  readonly parked?: Parked | undefined;
+  readonly parked?: Parked;
   /** Time for which the attempt was parked (ms). */
   readonly parkedMs?: number;
   /** Output of the failed check, and how often the work was returned. */
   readonly feedback: { readonly round: number; readonly text: string } | null;
   readonly failure: Failure | null;
   /** True when somebody closed it, although its outcome is done. */
-  readonly byHand?: boolean | undefined;
+  readonly byHand?: boolean;
   readonly reason: string | null;
   /** Who asked for its attempts, by the names of their tokens. */
   readonly runBy?: readonly string[] | undefined;
   /** The reason of a reopen or retry, if one was given. */
-  readonly requestReason?: string | undefined;
+  readonly requestReason?: string;
   /** True for a run that waits, or waited, for its dependencies: a later problem only delays it. */
   readonly accepted?: boolean;
   /** Messages to its agent that no agent has read. */
-  readonly kept?: KeptMessages | undefined;
+  readonly kept?: KeptMessages;
   /** What people said about its work; absent before the first review. */
-  readonly review?: Review | undefined;
+  readonly review?: Review;
   /** Time of the request (epoch ms): its rank in the queue. */
   readonly submittedAt: number | null;
   readonly startedAt: number | null;

@@ -118,7 +118,7 @@ export const inputAfter = (
     model,
     decides,
     choices,
-    ...(narrowedBy === undefined ? {} : { narrowedBy }),
+    narrowedBy,
   };
 };
 

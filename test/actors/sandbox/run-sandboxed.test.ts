@@ -213,7 +213,7 @@ describeUnless(noSandbox)('a command in the sandbox', () => {
       const path = await listening(join(link, 'x.sock'));
       const readPaths = where === 'a path of the configuration' ? [other] : [];
       const sandbox = createBubblewrap({ readPaths, network: false });
-      const more =
+      const more: Record<string, string> =
         where === 'a folder of the programs' ? { PATH: `${process.env['PATH']}:${other}` } : {};
       const command = connectTo(join(folder, 'x.sock'));
 

@@ -29,7 +29,7 @@ const paged = ({ url }: Asked, all: readonly unknown[]): { page: unknown[]; head
   const last = Math.max(1, Math.ceil(all.length / size));
   const to = new URL(url);
   to.searchParams.set('page', String(last));
-  const link = page < last ? { link: `<${to.href}>; rel="last"` } : {};
+  const link: Headers = page < last ? { link: `<${to.href}>; rel="last"` } : {};
   return { page: all.slice((page - 1) * size, page * size), headers: link };
 };
 type Headers = Readonly<Record<string, string>>;

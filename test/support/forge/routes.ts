@@ -45,7 +45,7 @@ const paged = (
   const last = Math.max(1, Math.ceil(all.length / size));
   const to = new URL(url);
   to.searchParams.set('page', String(last));
-  const link = page < last ? { link: `<${to.href}>; rel="last"` } : {};
+  const link: Answer['headers'] = page < last ? { link: `<${to.href}>; rel="last"` } : {};
   return { body: wrap(all.slice((page - 1) * size, page * size)), headers: link };
 };
 

@@ -86,7 +86,7 @@ export interface SystemPorts {
   readonly tracker: Tracker;
   readonly store: Store;
   /** Absent: no other server can use the store. */
-  readonly shared?: SharedPorts | undefined;
+  readonly shared?: SharedPorts;
   readonly workspace: Workspace;
   readonly sandbox: Sandbox;
   /** Null without a credential. */

@@ -16,32 +16,32 @@ import { sendsBack } from './rework.ts';
 
 interface HowToMerge {
   /** Absent: as `merge.style` says. */
-  readonly squash?: boolean | undefined;
-  readonly force?: boolean | undefined;
+  readonly squash?: boolean;
+  readonly force?: boolean;
   /** False: a person says that it lands without a test. */
-  readonly verify?: boolean | undefined;
+  readonly verify?: boolean;
   /** Who asks. */
-  readonly by?: string | undefined;
+  readonly by?: string;
 }
 
 export interface MergeRequest extends HowToMerge {
   readonly taskId: string;
-  readonly attempt?: number | undefined;
+  readonly attempt?: number;
 }
 
 interface HowLong {
   /** The answer comes after so long, and what is in the queue then goes on; absent: at the end. */
-  readonly waitSeconds?: number | undefined;
+  readonly waitSeconds?: number;
 }
 
 export interface MergeManyRequest extends HowToMerge, HowLong {
   readonly taskIds: readonly string[];
   /** Of the only one. */
-  readonly attempt?: number | undefined;
+  readonly attempt?: number;
   /** All complete work that is not merged, beside `taskIds`. */
   readonly all: boolean;
   /** Nothing is merged: the answer says in which order what would be tested. */
-  readonly dryRun?: boolean | undefined;
+  readonly dryRun?: boolean;
 }
 
 export interface LandedTask {

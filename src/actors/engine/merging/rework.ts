@@ -12,7 +12,7 @@ export const reworkOf = (
   round: number,
 ): Rework => {
   const where = files.length === 0 ? '' : `: ${someOf(files)}`;
-  return { why: `${why}${where}`, round, ...(failed === undefined ? {} : { failed }) };
+  return { why: `${why}${where}`, round, failed };
 };
 
 /**

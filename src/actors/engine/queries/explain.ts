@@ -59,7 +59,7 @@ const inputs: Readonly<
   projectCanBeUsed: ({ finding }) => ({ ...finding?.projectProblem }),
   modelCanBeCalled: ({ finding }) => ({
     missing_credential: finding?.missingCredential,
-    ...(finding?.assistantProblem === undefined ? {} : { problem: finding.assistantProblem }),
+    problem: finding?.assistantProblem,
   }),
   withinBudget: ({ finding }) => {
     const used = finding?.usedBudget ?? null;

@@ -64,8 +64,8 @@ const plainSnapshot = (snapshot: unknown): object => {
     value,
     context,
     output,
-    ...(error === undefined ? {} : { error: error instanceof Error ? error.message : error }),
-    ...(tags === undefined ? {} : { tags: [...tags] }),
+    error: error instanceof Error ? error.message : error,
+    tags: tags === undefined ? undefined : [...tags],
   };
 };
 

@@ -147,7 +147,7 @@ const findTasks = async (ports: ListPorts, request: ListRequest, most: number) =
     const size = role === undefined && label === undefined ? most - found.length : listedAtOnce;
     const page: PageRequest = {
       ...(status === undefined ? {} : { status, unblocked: status === 'queued' }),
-      ...(place === null ? {} : { after: place }),
+      after: place ?? undefined,
       order,
       limit: size,
     };
@@ -197,7 +197,7 @@ export const listTasks = async (ports: ListPorts, request: ListRequest): Promise
   return {
     tasks: await withWorks(ports, tasks),
     ...(found.length > limit && last !== undefined ? { next_cursor: last.task_id } : {}),
-    ...(total === null ? {} : { total }),
-    ...(note === null ? {} : { note }),
+    total: total ?? undefined,
+    note: note ?? undefined,
   };
 };

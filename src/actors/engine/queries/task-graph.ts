@@ -158,7 +158,7 @@ export const openTasks = async (
       const page = await tracker.page({
         status,
         limit: pageSize,
-        ...(after === undefined ? {} : { after }),
+        after,
       });
       found.push(...page);
       after = page.length === pageSize ? page.at(-1) : undefined;

@@ -93,7 +93,7 @@ const replayHosted = async (
     state: { task: snapshot?.value ?? null, agent: null },
     context: { task: snapshot?.context ?? null, agent: null },
     difference: at === null ? await hostedDifference(store, kind, id, replayed) : null,
-    ...(removed === null ? {} : { history_removed: removedView(removed) }),
+    history_removed: removed === null ? undefined : removedView(removed),
   };
 };
 
@@ -117,7 +117,7 @@ export const createTaskHistories = (
       state: { task: task.value, agent: agent?.value ?? null },
       context: { task: task.context, agent: agent?.context ?? null },
       difference: store === null || at !== null ? null : await differenceFrom(store, id),
-      ...(removed === null ? {} : { history_removed: removedView(removed) }),
+      history_removed: removed === null ? undefined : removedView(removed),
     };
   },
   history: async ({ taskId, after: seq = 0, limit = historyPageSize, kept = false }) => {

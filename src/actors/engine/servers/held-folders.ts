@@ -190,7 +190,7 @@ const createEnsuring =
     const taken = await travel.take(attempt, key, signal);
     const lacks = lacksOf(taken, looked);
     await hold(attempt, { lacks, taking: false, key }, signal);
-    return { isFirst, taken, ...(lacks === null ? {} : { lacksWork: true }) };
+    return { isFirst, taken, lacksWork: lacks === null ? undefined : true };
   };
 
 const bringMs = 10_000;

@@ -40,7 +40,7 @@ export interface LeaseKeeperPorts {
   readonly node: string;
   readonly leaseMs: number;
   /** Absent: the project's lock says that no other server runs. */
-  readonly shared?: SharedLease | undefined;
+  readonly shared?: SharedLease;
   /** Nothing of this server is saved any more. */
   readonly onLost: (error: StoreError) => void;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;

@@ -44,12 +44,12 @@ export interface RunGraphRequest {
    * The USD that all tasks together may cost, in place of `budget.run_usd`. A run that its tasks wait
    * in goes on: what it has cost counts.
    */
-  readonly maxCostUsd?: number | undefined;
+  readonly maxCostUsd?: number;
   /** Leaves only tasks with all of the labels, and with this priority. */
-  readonly labels?: readonly string[] | undefined;
-  readonly priority?: number | undefined;
+  readonly labels?: readonly string[];
+  readonly priority?: number;
   /** At most as many start, with what they depend on; the first priority first. */
-  readonly limit?: number | undefined;
+  readonly limit?: number;
   readonly requestId?: string;
   /** Who asks. */
   readonly by?: string | undefined;

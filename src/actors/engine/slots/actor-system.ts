@@ -22,7 +22,7 @@ export const createActorRoot = (
   }, null);
   const parent = createActor(logic, {
     id: 'server',
-    ...(inspect === undefined ? {} : { inspect }),
+    inspect,
   }).start();
   return { parent, stop: (child) => parent.send({ type: 'stop', child }) };
 };

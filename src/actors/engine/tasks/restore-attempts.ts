@@ -21,7 +21,7 @@ export interface RestoredTask {
   readonly taskId: TaskId;
   readonly known: TrackedTask | null;
   /** Its row; absent: not read yet. */
-  readonly saved?: SavedActor | undefined;
+  readonly saved?: SavedActor;
 }
 
 /**

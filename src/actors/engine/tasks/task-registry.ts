@@ -81,11 +81,11 @@ interface TaskStartOptions {
   /** A state that cannot be read is given up: the task is then at rest. */
   readonly givesUp?: boolean;
   /** Counted restores of its attempt, if it runs; default: not counted. */
-  readonly restores?: number | undefined;
+  readonly restores?: number;
   /** As the tracker has it; default: it is asked. */
-  readonly known?: TrackedTask | null | undefined;
+  readonly known?: TrackedTask | null;
   /** Its row, if it was read when nothing of the task ran here; default: it is read. */
-  readonly saved?: SavedActor | undefined;
+  readonly saved?: SavedActor;
 }
 
 interface CreatedTask {

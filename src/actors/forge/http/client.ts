@@ -237,7 +237,7 @@ export const createClient = (given: ForgeOptions) => {
   ): Promise<ReadableStream<Uint8Array> | null> => {
     const late = AbortSignal.any([signal, AbortSignal.timeout(limitMs)]);
     const key = token();
-    const headers = key === null ? {} : { authorization: `Bearer ${key}` };
+    const headers: Record<string, string> = key === null ? {} : { authorization: `Bearer ${key}` };
     const context = { what: `GET ${path}`, host, hasToken: key !== null, now: now() };
     try {
       const url = `${apiUrl}/repos/${repository}/${path}`;

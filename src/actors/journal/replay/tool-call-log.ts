@@ -10,7 +10,7 @@ export async function* entriesOf(
 ): AsyncGenerator<Entry> {
   for (let after = 0; ; ) {
     const entries = await store.read({
-      ...(taskId === undefined ? {} : { taskId }),
+      taskId,
       after,
       limit: entriesPerRead,
     });

@@ -27,7 +27,7 @@ export interface ProviderOptions {
   readonly headers?: Readonly<Record<string, string>>;
   readonly timeouts?: Partial<Timeouts>;
   /** Unset: that of Node, which knows no proxy. */
-  readonly fetch?: typeof globalThis.fetch | undefined;
+  readonly fetch?: typeof globalThis.fetch;
   /** Epoch ms, for Retry-After dates. */
   readonly now?: () => number;
 }

@@ -203,8 +203,8 @@ const providerFailure = (error: APIError, now: number): Failure => {
   const words = wordsOf(error);
   const after = wantedPauseMs(error, now);
   const facts = {
-    ...(status === null ? {} : { status }),
-    ...(after === null ? {} : { retry_after_ms: after }),
+    status: status ?? undefined,
+    retry_after_ms: after ?? undefined,
     ...(typeof error.code === 'string' && /^[a-z_]{1,64}$/.test(error.code)
       ? { provider_code: error.code }
       : {}),
@@ -313,7 +313,7 @@ const unreachable = (error: unknown, origin: string): Failure => {
   const says = networkFaults[code ?? '']?.(origin);
   return modelFailure('network', says ?? `the provider at ${origin} cannot be reached`, true, {
     address: origin,
-    ...(code === undefined ? {} : { network_code: code }),
+    network_code: code,
   });
 };
 

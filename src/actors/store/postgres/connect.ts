@@ -193,10 +193,7 @@ const over = (client: pg.Client, socket: Socket, shown: string, statementMs: num
     query: async ({ text, values = [], name, deadlineMs }) => {
       holdBack();
       return askedOf(
-        await inTime(
-          client.query<Row>({ text, values: [...values], ...(name === undefined ? {} : { name }) }),
-          deadlineMs,
-        ),
+        await inTime(client.query<Row>({ text, values: [...values], name }), deadlineMs),
       );
     },
     queries: async (text, deadlineMs) => {

@@ -65,8 +65,8 @@ const optionsFor = (settings: TlsSettings): ConnectionOptions => {
   return {
     rejectUnauthorized: mode.startsWith('verify'),
     ...(rootFile === null || isSystem ? {} : { ca: tlsFileText(rootFile) }),
-    ...(certificateFile === null ? {} : { cert: tlsFileText(certificateFile) }),
-    ...(keyFile === null ? {} : { key: tlsFileText(keyFile) }),
+    cert: certificateFile === null ? undefined : tlsFileText(certificateFile),
+    key: keyFile === null ? undefined : tlsFileText(keyFile),
     // Names are not compared, as libpq does not; those that the system trusts are too many for it.
     ...(mode === 'verify-ca' && !isSystem ? { checkServerIdentity: () => undefined } : {}),
   };

@@ -51,7 +51,7 @@ const sumsOf = (row: Row): UsageSums => ({
   output_tokens: Number(row['output_tokens']),
   cached_tokens: Number(row['cached_tokens']),
   cache_write_tokens: Number(row['cache_write_tokens']) || undefined,
-  ...(row['cost_usd'] === null ? {} : { cost_usd: Number(row['cost_usd']) }),
+  cost_usd: row['cost_usd'] === null ? undefined : Number(row['cost_usd']),
 });
 const textColumn = (row: Row, column: string): string => String(row[column] ?? '');
 

@@ -16,7 +16,7 @@ export interface BdSpawn {
   readonly file: string;
   readonly args: readonly string[];
   /** Text for stdin; absent closes it. */
-  readonly input?: string | undefined;
+  readonly input?: string;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;

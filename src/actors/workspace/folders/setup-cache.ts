@@ -15,7 +15,7 @@ const longestCopyMs = 10 * 60_000;
 export const copyTree = async (from: string, to: string, signal?: AbortSignal): Promise<void> => {
   signal?.throwIfAborted();
   const result = await execa('cp', ['-a', '--', from, to], {
-    ...(signal === undefined ? {} : { cancelSignal: signal }),
+    cancelSignal: signal,
     env: { PATH: process.env['PATH'] ?? '/usr/bin:/bin', LC_ALL: 'C' },
     extendEnv: false,
     stdin: 'ignore',

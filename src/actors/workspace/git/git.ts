@@ -16,7 +16,7 @@ export interface GitCall {
   readonly input?: string | Uint8Array | Readable;
   /** Gets what git prints, in place of the answer. */
   readonly output?: Writable;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
   /** After this time git is ended; default two minutes. */
   readonly limitMs?: number;
 }

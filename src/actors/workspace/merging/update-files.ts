@@ -153,7 +153,7 @@ export interface Update {
   readonly target: string;
   /** Nothing is changed: only what would be in the way is looked for. */
   readonly isTrial?: true;
-  readonly signal?: AbortSignal | undefined;
+  readonly signal?: AbortSignal;
 }
 
 const inTheWay = /^error: (?:Entry|Updating|Untracked working tree file) '(.+?)'/gm;

@@ -108,7 +108,7 @@ export interface WorkspaceOptions {
   readonly keep?: readonly string[];
   readonly userEnv?: NodeJS.ProcessEnv;
   /** Removes secrets from what is kept of the output of commands. */
-  readonly redact?: ((text: string) => string) | undefined;
+  readonly redact?: (text: string) => string;
   /** The repository that all servers reach, and this server's name; absent: none. */
   readonly repository?: {
     readonly address: string;

@@ -19,7 +19,7 @@ interface StoresOptions {
   readonly projectRoot: string;
   readonly folder: string;
   /** Absolute paths that the server trusts. */
-  readonly trusted?: (() => readonly string[]) | undefined;
+  readonly trusted?: () => readonly string[];
 }
 
 /**

@@ -92,13 +92,13 @@ export interface WorktreeOptions {
   readonly keep: readonly string[];
   readonly filters: readonly string[];
   /** Where the user's git finds its configuration and keys: to sign, and to push by ssh. */
-  readonly userEnv?: NodeJS.ProcessEnv | undefined;
+  readonly userEnv?: NodeJS.ProcessEnv;
   /** Absolute paths that the server trusts: no agent changes them. */
-  readonly trusted?: (() => readonly string[]) | undefined;
+  readonly trusted?: () => readonly string[];
   /** True when a sandbox mounts the git directory of an attempt into its folder. */
   readonly sandboxed: boolean;
   /** Removes secrets from what is kept of the output of commands. */
-  readonly redact?: ((text: string) => string) | undefined;
+  readonly redact?: (text: string) => string;
   readonly description: string;
   /** Null: no other server gets the work, and none is gotten. */
   readonly common: CommonRepository | null;

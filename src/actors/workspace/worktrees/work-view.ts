@@ -15,7 +15,7 @@ export interface WorkView {
   readonly notes?: string[];
   readonly left?: LeftOut[];
   readonly discarded_at?: string;
-  readonly undone?: true | undefined;
+  readonly undone?: true;
   /** The attempt did not complete it: it is merged by force alone. */
   readonly incomplete?: true;
   readonly merge?: MergeView;
@@ -31,9 +31,9 @@ export interface MergeView {
   readonly state: 'waiting' | 'testing' | 'landed' | 'refused';
   readonly with?: string[];
   readonly message?: string;
-  readonly command?: string | undefined;
-  readonly output?: string | undefined;
-  readonly paths?: string[] | undefined;
+  readonly command?: string;
+  readonly output?: string;
+  readonly paths?: string[];
   readonly updatable?: true;
 }
 
