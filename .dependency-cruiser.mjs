@@ -9,7 +9,6 @@ const adapters = [
   'files',
   'store',
   'ledger',
-  'metrics',
   'mcp',
   'forge',
 ];

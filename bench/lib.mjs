@@ -8,7 +8,7 @@ import { createScriptedModel } from '../build/actors/model/scripted.js';
 import { endOrphans } from '../build/actors/process/orphans.js';
 import { childEnvironment } from '../build/actors/process/run-command.js';
 import { createResults } from '../build/actors/results/results.js';
-import { createNoSandbox } from '../build/actors/sandbox/no-sandbox.js';
+import { createNoSandbox } from '../build/actors/sandbox/run-sandboxed.js';
 import { openDatabase } from '../build/actors/store/database.js';
 import { createPushConfigs } from '../build/actors/store/rows/push-configs.js';
 import { createSystem } from '../build/actors/system.js';
@@ -18,7 +18,7 @@ import {
   createSharedWorkspace,
 } from '../build/actors/workspace/worktrees/select-workspace.js';
 import { readPage } from '../build/cli/page/read-page.js';
-import { shippedRoles } from '../build/cli/roles/shipped-roles.js';
+import { shippedRoles } from '../build/cli/roles/read-project-roles.js';
 import { buildServer } from '../build/http/server.js';
 
 export const percentile = (values, share) =>

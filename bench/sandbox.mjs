@@ -10,8 +10,7 @@ import { createEgresses } from '../build/actors/network/egress.js';
 import { createProxy } from '../build/actors/network/proxy.js';
 import { childEnvironment, runCommand } from '../build/actors/process/run-command.js';
 import { createBubblewrap } from '../build/actors/sandbox/bubblewrap.js';
-import { createNoSandbox } from '../build/actors/sandbox/no-sandbox.js';
-import { runSandboxed } from '../build/actors/sandbox/run-sandboxed.js';
+import { createNoSandbox, runSandboxed } from '../build/actors/sandbox/run-sandboxed.js';
 import { createSharedFolders } from '../build/actors/sandbox/shared-folder.js';
 import { median, report, timed } from './lib.mjs';
 

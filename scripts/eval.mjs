@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { createBubblewrap } from '../build/actors/sandbox/bubblewrap.js';
-import { createNoSandbox } from '../build/actors/sandbox/no-sandbox.js';
+import { createNoSandbox } from '../build/actors/sandbox/run-sandboxed.js';
 import { runEval } from './evals/run-eval.mjs';
 import { idleScript, readSuite, solvingScript } from './evals/suite.mjs';
 

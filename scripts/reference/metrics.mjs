@@ -1,4 +1,4 @@
-import { createProcessDurations } from '../../build/actors/metrics/process-durations.js';
+import { createProcessDurations } from '../../build/actors/store/durations.js';
 import { histogramsFrom, metricsText } from '../../build/http/metrics-text.js';
 import { code, page, table } from './markdown.mjs';
 

@@ -4,10 +4,13 @@ import type { TaskCommand } from '../machines/task/task-context.ts';
 import type { AttemptKey, TaskId } from '../machines/task.ts';
 import { createAttempts } from './engine/attempts/attempts.ts';
 import { createBudgets, freeBudgets } from './engine/attempts/budgets.ts';
-import { limitsOfProvider } from './engine/attempts/run-choices.ts';
-import { endLimits } from './engine/attempts/end-limits.ts';
 import { createInvokedActors } from './engine/attempts/invoked.ts';
-import { createRunChoices, createRunLookUp } from './engine/attempts/run-choices.ts';
+import {
+  createRunChoices,
+  createRunLookUp,
+  endLimits,
+  limitsOfProvider,
+} from './engine/attempts/run-choices.ts';
 import { createBackendSelector } from './engine/attempts/select-assistant.ts';
 import { capsOf, type Settings, wallLimitMs } from './engine/attempts/settings.ts';
 import type { SystemPorts } from './engine/attempts/system-ports.ts';
@@ -33,8 +36,7 @@ import type { SlotUse } from './engine/queries/explain.ts';
 import { createHeldFolders } from './engine/servers/held-folders.ts';
 import { createKeptReports, type KeptReports } from './engine/servers/kept-reports.ts';
 import { createLeaseKeeper } from './engine/servers/lease.ts';
-import { createTaskOwners } from './engine/servers/task-owner.ts';
-import { watchTakes } from './engine/servers/watch-takes.ts';
+import { createNodeId, createTaskOwners, watchTakes } from './engine/servers/task-owner.ts';
 import { createExecuteChecks } from './engine/service/execute-task.ts';
 import { createRoutedService } from './engine/service/routed-service.ts';
 import { createTaskService, type TaskService } from './engine/service/task-service.ts';
@@ -57,10 +59,9 @@ import { createTaskHost } from './engine/tasks/task-host.ts';
 import { createTrackerWatch } from './engine/tasks/watch-tracker.ts';
 import { mergeData, mergeEntry } from './journal/event-types.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
-import { createNodeId } from './journal/node-id.ts';
 import { savedSnapshot } from './journal/snapshots.ts';
-import { createProcessDurations, timed } from './metrics/process-durations.ts';
-import { withTimeout } from './process/with-timeout.ts';
+import { withTimeout } from './process/deadline.ts';
+import { createProcessDurations, timed } from './store/durations.ts';
 import type {
   Answer,
   Counters,
@@ -71,8 +72,11 @@ import type {
   StoreNode,
 } from './store/port.ts';
 import { reportPathsOf } from './workflows/report-paths.ts';
-import { createRoutedWorkflows } from './workflows/route-workflows.ts';
-import { createWorkflowHost, type WorkflowService } from './workflows/workflow-host.ts';
+import {
+  createRoutedWorkflows,
+  createWorkflowHost,
+  type WorkflowService,
+} from './workflows/workflow-host.ts';
 
 interface ServerOfStore extends StoreNode, Omit<NodeLoad, 'node'> {
   readonly isThis: boolean;

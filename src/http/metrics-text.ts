@@ -1,6 +1,10 @@
 import type { SlotUse } from '../actors/engine/queries/explain.ts';
-import type { ProcessDuration } from '../actors/metrics/process-durations.ts';
-import { type Histogram, histogramOf, type JournalDuration } from '../actors/store/durations.ts';
+import {
+  type Histogram,
+  histogramOf,
+  type JournalDuration,
+  type ProcessDuration,
+} from '../actors/store/durations.ts';
 import type { Counters } from '../actors/store/port.ts';
 
 /** Times in seconds. */

@@ -1,7 +1,7 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { editText, splitText } from '../../src/cli/tasks/read-description.ts';
+import { editText, splitText } from '../../src/cli/tasks/read-input.ts';
 import { openProject } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { textWidth } from '../../src/cli/output/width.ts';
-import { wrapAfter } from '../../src/cli/output/wrap.ts';
+import { textWidth, wrapAfter } from '../../src/cli/output/wrap.ts';
 import { openProject } from '../support/cli.ts';
 
 test('create on a terminal says how a task without a role gets one', async () => {

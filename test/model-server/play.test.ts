@@ -5,7 +5,7 @@ import { createOpenAiModel } from '../../src/actors/model/openai/openai.ts';
 import type { Model } from '../../src/actors/model/port.ts';
 import { parseScript } from '../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../src/actors/model/scripted.ts';
-import { shippedRoles } from '../../src/cli/roles/shipped-roles.ts';
+import { shippedRoles } from '../../src/cli/roles/read-project-roles.ts';
 import { type Role, roles } from '../../src/machines/task.ts';
 import { startModelServer } from '../support/model-server.ts';
 import { startSystem, untilStatus } from '../support/running.ts';

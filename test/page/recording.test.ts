@@ -5,8 +5,11 @@ import axe from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { RecordedEntry, Recording } from '../../src/actors/journal/replay/recording.ts';
-import { recordingIn, renderRecording } from '../../src/cli/recording/recording-document.ts';
-import { readRecordingPage } from '../../src/cli/recording/recording-page.ts';
+import {
+  readRecordingPage,
+  recordingIn,
+  renderRecording,
+} from '../../src/cli/recording/recording-document.ts';
 import { noBrowser, startBrowser } from '../support/browser.ts';
 import { describeUnless } from '../support/needs.ts';
 import { endOfFile } from '../support/temporary.ts';

@@ -1,12 +1,11 @@
 import { onTestFinished } from 'vitest';
 import { type Ledger, openLedger } from '../../src/actors/ledger/ledger.ts';
 import { openDatabase, type SqliteDatabase } from '../../src/actors/store/database.ts';
-import { carryOut } from '../../src/actors/tracker/carry-out.ts';
 import {
   createEmbeddedTracker,
   type EmbeddedOptions,
 } from '../../src/actors/tracker/embedded/embedded.ts';
-import type { Tracker } from '../../src/actors/tracker/port.ts';
+import { carryOut, type Tracker } from '../../src/actors/tracker/port.ts';
 
 export const anyNumber = (max: number): number => Math.floor(Math.random() * max);
 

@@ -1,5 +1,5 @@
 import { plural } from '../../machines/plural.ts';
-import { countLines } from '../files/count-lines.ts';
+import { countLines } from '../files/text.ts';
 import { fail, type Judgement, pass, readDocument, type StepEvidence } from './evidence.ts';
 
 interface MarkdownSection {

@@ -6,14 +6,18 @@ import { UnsafeFileError } from '../files/regular-file.ts';
 import { createSerialQueue } from '../process/serial-queue.ts';
 import { withLock } from '../store/process-lock.ts';
 import type { Database } from '../store/rows/rows.ts';
-import { createExchangeState, type ExchangeState } from './exchange-state.ts';
+import {
+  createExchangeState,
+  createFolderMarks,
+  type ExchangeState,
+  type FolderMarks,
+} from './exchange-state.ts';
 import {
   createExporterCheck,
   type Exporter,
   type ExporterCheck,
   TakenOverError,
 } from './exporter.ts';
-import { createFolderMarks, type FolderMarks } from './folder-marks.ts';
 import { createFileImport, type FileImport, type FileImportOptions } from './import-file.ts';
 import {
   chunksOf,

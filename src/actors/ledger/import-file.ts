@@ -5,9 +5,8 @@ import { plural } from '../../machines/plural.ts';
 import type { Answer, CommitAnswer } from '../store/port.ts';
 import { forgetFile } from '../store/rows/forget-file.ts';
 import type { Database, Work } from '../store/rows/rows.ts';
-import type { ExchangeState } from './exchange-state.ts';
+import type { ExchangeState, FolderMarks } from './exchange-state.ts';
 import type { ExporterCheck } from './exporter.ts';
-import type { FolderMarks } from './folder-marks.ts';
 import { issueOf, type LineProblem, parseLine } from './issue-line.ts';
 import {
   chunksOf,

@@ -1,11 +1,11 @@
 import type { Store } from '../store/port.ts';
 import type { PostgresAddress } from '../store/postgres/address.ts';
 import {
+  createPostgresStore,
   openPostgresDatabase,
   type PostgresDatabase,
   type TablesOptions,
 } from '../store/postgres/database.ts';
-import { createPostgresStore } from '../store/postgres.ts';
 import { type LedgerOptions, type OpenedLedger, openLedgerIn } from './ledger.ts';
 
 /** As `openLedgerIn`, in PostgreSQL. Rejects with a StoreError. */

@@ -1,4 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { attemptVariable } from '../process/orphans.ts';
 import { type Command, type CommandResult, runCommand } from '../process/run-command.ts';
 import type { Sandbox, SandboxRequest } from './port.ts';
@@ -54,3 +57,14 @@ export const runSandboxed = async (
   const refusal = isOurs ? null : (sandbox.shared?.unsettled(root) ?? null);
   return refusal === null ? { ...result, quarantined: moved, quarantine: folder } : { refusal };
 };
+
+/** Runs commands as the user, unconfined; only with `sandbox.mode: off`. */
+export const createNoSandbox = (): Sandbox => ({
+  describe: () => 'off: commands run as you, unconfined (sandbox.mode)',
+  check: () => ({ ok: true, detail: 'off, by sandbox.mode' }),
+  confine: async ({ argv, root, env, inOwnFolder }) => {
+    if (inOwnFolder !== true) return { argv, cwd: root, env };
+    const cwd = await mkdtemp(join(tmpdir(), 'agent-server-'));
+    return { argv, cwd, env, release: () => void rm(cwd, { recursive: true, force: true }) };
+  },
+});

@@ -1,4 +1,4 @@
-import { countLines } from '../files/count-lines.ts';
+import { countLines } from '../files/text.ts';
 import type { Checked } from './confine.ts';
 
 /** A form of a text to search in, with a map back to the source. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { decodeUtf8 } from '../files/decode-utf8.ts';
+import { decodeUtf8 } from '../files/text.ts';
 import { locate, refusePath, writeAccess } from './confine.ts';
 import { readInside, writeInside } from './confined-files.ts';
 import { makeEdits } from './make-edits.ts';

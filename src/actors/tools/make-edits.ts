@@ -1,4 +1,4 @@
-import { countLines } from '../files/count-lines.ts';
+import { countLines } from '../files/text.ts';
 import { keepWholeLines } from '../process/head-tail-buffer.ts';
 import { runInThread, serveThread, ThreadLimit } from '../process/run-in-thread.ts';
 import type { Checked } from './confine.ts';

@@ -200,3 +200,21 @@ export const refuseUnknown = ([id, ...others]: readonly TaskId[]): void => {
 
 /** The reason of a close by hand, in the tracker, where none was given. */
 export const defaultCloseReason = 'Closed by hand with agent close';
+
+export const carryOut = async (
+  tracker: StatusWrites,
+  change: StatusChange,
+  fence: Fence,
+): Promise<Acceptance> => {
+  switch (change.kind) {
+    case 'claim':
+      return tracker.claim(change.id, fence);
+    case 'close':
+      return tracker.close(change.id, change.reason, fence);
+    case 'reopen':
+      return tracker.reopen(change.id, fence);
+    case 'release':
+      await tracker.release(change.id, change.label, fence);
+      return { refusal: null };
+  }
+};

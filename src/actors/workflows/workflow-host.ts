@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { z } from 'zod';
 import { ServiceError } from '../../machines/errors.ts';
 import {
   inputAfter,
@@ -15,10 +16,10 @@ import {
   workflowGuards,
   workflowMachine,
 } from '../../machines/workflow/workflow-machine.ts';
-
 import { createHost, type Host, type HostPorts, readHosted } from '../engine/hosting/host.ts';
 import { requireId } from '../engine/queries/task-id.ts';
 import type { KeptReports } from '../engine/servers/kept-reports.ts';
+import type { RoutePorts } from '../engine/service/routed-service.ts';
 import { UnreadableStateError } from '../journal/chart-versions.ts';
 import { workflowKey } from '../journal/replay/replay.ts';
 import { readEach } from '../journal/snapshots.ts';
@@ -387,4 +388,35 @@ export const createWorkflowHost = (ports: WorkflowHostPorts): WorkflowHost => {
     },
   });
   return { ...host, service: createWorkflowService(ports, host) };
+};
+
+const cancelMethod = 'workflow.cancel';
+const cancelSchema = z.tuple([z.string(), z.string().nullable()]);
+
+/** A workflow is cancelled by the server that has its actor. All else is read from the rows. */
+export const createRoutedWorkflows = (
+  inner: WorkflowService,
+  {
+    node,
+    ownerOf,
+    ask,
+  }: Pick<RoutePorts, 'node' | 'ask'> & {
+    readonly ownerOf: (actorId: string) => Promise<string | null>;
+  },
+) => {
+  const service: WorkflowService = {
+    ...inner,
+    cancel: async (workflowId, reason) => {
+      const owner = await ownerOf(workflowKey(workflowId));
+      return owner === null || owner === node
+        ? inner.cancel(workflowId, reason)
+        : ((await ask(owner, cancelMethod, [workflowId, reason], 45_000)) as WorkflowView);
+    },
+  };
+  return {
+    service,
+    /** Undefined: another method. */
+    answer: (method: string, params: unknown): Promise<unknown> | undefined =>
+      method === cancelMethod ? inner.cancel(...cancelSchema.parse(params)) : undefined,
+  };
 };

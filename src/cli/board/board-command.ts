@@ -7,8 +7,7 @@ import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { renderTask } from '../output/render/render-task.ts';
 import { styled, type Text, terminalText } from '../output/styled.ts';
-import { cutToWidth } from '../output/width.ts';
-import { wrap } from '../output/wrap.ts';
+import { cutToWidth, wrap } from '../output/wrap.ts';
 import { fetchTasks } from '../tasks/fetch-tasks.ts';
 import { type Board, type BoardTask, renderBoard, sectionOf, sections } from './render-board.ts';
 

@@ -1,13 +1,12 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { plural } from '../../machines/plural.ts';
 import type { TaskProgress } from '../graph/progress.ts';
-import { ageText } from '../output/durations.ts';
 import { costText } from '../output/money.ts';
 import { attemptText } from '../output/next-steps.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { type Style, type Styled, styled, type Text } from '../output/styled.ts';
-import { cutToWidth, textWidth } from '../output/width.ts';
-import { wrap } from '../output/wrap.ts';
+import { ageText } from '../output/times.ts';
+import { cutToWidth, textWidth, wrap } from '../output/wrap.ts';
 import { mergeWord, phaseWord, pullRequestName, pullRequestOf } from '../words/state-words.ts';
 
 /** In the order of the screen: what a person can do something about comes first. */

@@ -1,6 +1,6 @@
 import { createBubblewrap } from '../../actors/sandbox/bubblewrap.ts';
-import { createNoSandbox } from '../../actors/sandbox/no-sandbox.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
+import { createNoSandbox } from '../../actors/sandbox/run-sandboxed.ts';
 import { createSharedFolders, type SharedFolders } from '../../actors/sandbox/shared-folder.ts';
 import { ConfigError } from './config-error.ts';
 import { type Project, stateFiles } from './places/project.ts';

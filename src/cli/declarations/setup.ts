@@ -55,7 +55,7 @@ const nodesCommand = defineCommand({
   words: [],
   flags: {},
   examples: [['agent nodes --json', 'for scripts: state, slots and waiting tasks of each']],
-  run: async (context) => (await import('../server/nodes-command.ts')).showNodes(context),
+  run: async (context) => (await import('../server/server-commands.ts')).showNodes(context),
 });
 
 const storeDeclaration = defineCommand({
@@ -141,10 +141,7 @@ export const setupCommands: readonly CliCommand[] = [
     ],
     run: async (context, { config, sandbox, model, journal }) => {
       if (journal)
-        return (await import('../setup/check-journal-command.ts')).checkJournalCommand(
-          context,
-          config,
-        );
+        return (await import('../setup/store-command.ts')).checkJournalCommand(context, config);
       if (model)
         return (await import('../setup/model-probe-command.ts')).probeModelCommand(context, config);
       const { doctor, probeSandbox } = await import('../setup/doctor-command.ts');
@@ -367,7 +364,7 @@ export const linkCommands: readonly CliCommand[] = [
     common: ['json'],
     examples: [['agent register-handler', 'the server runs this on its first start']],
     run: async (context, { force }) =>
-      (await import('../handler/handler-commands.ts')).register(context, force),
+      (await import('../handler/register.ts')).register(context, force),
   }),
   defineCommand({
     name: 'unregister-handler',
@@ -377,6 +374,6 @@ export const linkCommands: readonly CliCommand[] = [
     flags: {},
     common: ['json'],
     examples: [['agent unregister-handler', 'undo register-handler']],
-    run: async (context) => (await import('../handler/handler-commands.ts')).unregister(context),
+    run: async (context) => (await import('../handler/register.ts')).unregister(context),
   }),
 ];

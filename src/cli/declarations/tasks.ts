@@ -67,7 +67,7 @@ export const createCommand = defineCommand({
   ],
   run: async (context, args) => {
     const commands = await import('../tasks/commands.ts');
-    const { textFrom, titleInstead } = await import('../tasks/read-description.ts');
+    const { textFrom, titleInstead } = await import('../tasks/read-input.ts');
     const { file, description: given } = args;
     if (args.run !== true) refuseRunFlags(args);
     const description = textFrom({ given, file }, context.env);
@@ -81,7 +81,7 @@ export const createCommand = defineCommand({
     const images =
       args.attach === undefined
         ? []
-        : (await import('../tasks/read-images.ts')).readImages(args.attach, context.cwd);
+        : (await import('../tasks/read-input.ts')).readImages(args.attach, context.cwd);
     const created = { ...args, description, title, images };
     if (args.run === true && args.role !== undefined) {
       const request = { role: args.role, options: runOptionsOf(args), json: args.json };
@@ -220,7 +220,7 @@ export const deleteCommand = defineCommand({
     ['agent delete bd-a1 bd-b2', 'also where one of them depends on the other'],
   ],
   run: async (context, { task_ids }) =>
-    (await import('../tasks/delete-command.ts')).deleteTasks(context, task_ids),
+    (await import('../tasks/edit-commands.ts')).deleteTasks(context, task_ids),
 });
 
 export const usageCommand = defineCommand({
@@ -358,7 +358,7 @@ export const dependencyCommand = defineCommand({
     ['agent dep tree', 'the trees of all tasks that are not complete'],
   ],
   run: async (context, { action, task_id, depends_on }) => {
-    const { changeDependencies, dependencyTree } = await import('../tasks/dependency-commands.ts');
+    const { changeDependencies, dependencyTree } = await import('../tasks/edit-commands.ts');
     if (action === 'tree' && depends_on.length > 0)
       throw new UsageError(
         `dep tree does not take ${depends_on.map((id) => JSON.stringify(id)).join(' ')}: one task at a time`,

@@ -1,5 +1,5 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
-import { describeFailure } from '../../machines/describe-failure.ts';
+import { describeFailure } from '../../machines/message-of.ts';
 import { budgetInReason } from '../../machines/phase.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine } from '../output/safe-text.ts';

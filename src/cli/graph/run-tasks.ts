@@ -10,9 +10,9 @@ import type { Io } from '../output/io.ts';
 import { costText } from '../output/money.ts';
 import { renderTable } from '../output/render/table.ts';
 import { oneLine } from '../output/safe-text.ts';
+import { fetchTasks } from '../tasks/fetch-tasks.ts';
 import { phaseWord } from '../words/state-words.ts';
 import { type AnswerHere, answerHere } from './answer-here.ts';
-import { attach } from './attach.ts';
 import { createDisplay, type Display, firstAsking, renderOutcome, tasksOf } from './display.ts';
 import { handleInterrupts } from './interrupts.ts';
 import {
@@ -404,4 +404,16 @@ export const runTasks = async (
     interrupts.stop();
     display.stop();
   }
+};
+
+/** A task that an earlier run asked for is followed, too: it is not started twice. */
+const attach = async (client: Client, io: Io, run: StartedRun): Promise<FollowedRun> => {
+  const running = new Set(
+    run.skipped.filter(({ code }) => code === 'already_running').map(({ task_id }) => task_id),
+  );
+  if (running.size === 0) return { ...run, attached: [] };
+  const { tasks } = await fetchTasks(client, io, { status: 'active' }, null);
+  const attached = tasks.filter(({ task_id }) => running.has(task_id));
+  const ids = new Set(attached.map(({ task_id }) => task_id));
+  return { ...run, attached, skipped: run.skipped.filter(({ task_id }) => !ids.has(task_id)) };
 };

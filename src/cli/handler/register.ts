@@ -1,9 +1,12 @@
 import { posix, win32 } from 'node:path';
 import { messageOf } from '../../machines/message-of.ts';
+import type { CommandContext } from '../client/command-context.ts';
+import { exitCodes } from '../output/exit-codes.ts';
 import { registerOnLinux, unregisterOnLinux } from './register-linux.ts';
 import { registerOnMacos, unregisterOnMacos } from './register-macos.ts';
 import { registerOnWindows, unregisterOnWindows } from './register-windows.ts';
 import type { HandlerEnvironment, Registration, Removal } from './registration.ts';
+import { thisProgram } from './this-program.ts';
 
 const linux = { register: registerOnLinux, unregister: unregisterOnLinux };
 const platforms: Partial<Record<NodeJS.Platform, typeof linux>> = {
@@ -64,3 +67,27 @@ export const unregisterHandler = async (environment: HandlerEnvironment): Promis
     return { status: 'failed', line: `not removed: ${registrationProblem(error)}` };
   }
 };
+
+const good: ReadonlySet<string> = new Set([
+  'registered',
+  'already_registered',
+  'updated',
+  'removed',
+  'not_registered',
+]);
+
+const end = (
+  { io, json }: CommandContext,
+  outcome: { readonly status: string; readonly line: string },
+): number => {
+  if (json) io.json(outcome);
+  else io.out(outcome.line);
+  return good.has(outcome.status) ? exitCodes.done : exitCodes.failed;
+};
+
+/** `force` replaces another program. */
+export const register = async (context: CommandContext, force: boolean): Promise<number> =>
+  end(context, await registerHandler(thisProgram(context.env, force)));
+
+export const unregister = async (context: CommandContext): Promise<number> =>
+  end(context, await unregisterHandler(thisProgram(context.env)));

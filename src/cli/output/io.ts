@@ -1,8 +1,7 @@
 import { type AskPerson, createAsk } from './ask.ts';
 import { escapeControls, oneLine, stripControls } from './safe-text.ts';
 import { type Text, takesColour, terminalText } from './styled.ts';
-import { textWidth } from './width.ts';
-import { wrapLines } from './wrap.ts';
+import { textWidth, wrapLines } from './wrap.ts';
 
 /** Shows on a terminal what changes. Without a terminal it does nothing. */
 export interface LiveScreen {

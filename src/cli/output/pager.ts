@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { exitCodes } from './exit-codes.ts';
 import { type Io, usualRows } from './io.ts';
 import { type Text, takesColour, terminalText } from './styled.ts';
-import { textWidth } from './width.ts';
+import { textWidth } from './wrap.ts';
 
 /** The prompt of the shell. */
 const otherRows = 1;

@@ -10,8 +10,8 @@ import { choosingKeys, commandAdvice } from '../words/other-tools.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { exitCodeOf, exitCodes } from './exit-codes.ts';
 import type { Io } from './io.ts';
-import { clockText } from './local-time.ts';
 import { shortWords } from './safe-text.ts';
+import { clockText } from './times.ts';
 
 type Hints = { readonly [Code in ErrorCode]?: (facts: ErrorFacts[Code]) => string | null };
 

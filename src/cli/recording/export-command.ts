@@ -14,9 +14,7 @@ import { exitCodes } from '../output/exit-codes.ts';
 import { fileProblem } from '../output/file-problem.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { isWhole, recordTask } from './record-task.ts';
-import { recordedChanges } from './recorded-changes.ts';
-import { renderRecording } from './recording-document.ts';
-import { readRecordingPage } from './recording-page.ts';
+import { readRecordingPage, recordedChanges, renderRecording } from './recording-document.ts';
 
 export interface ExportArgs {
   readonly task_id: string;

@@ -1,4 +1,6 @@
+import { basename } from 'node:path';
 import { z } from 'zod';
+import type { TaskService } from '../../actors/engine/service/task-service.ts';
 import { sealOf } from '../../actors/journal/replay/prove-recording.ts';
 import {
   type Gap,
@@ -12,8 +14,9 @@ import {
 import { isTransition } from '../../actors/journal/replay/replay.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { hashOfEntry } from '../../actors/store/rows/stored-entry.ts';
+import { isServiceError } from '../../machines/errors.ts';
 import { version } from '../version.ts';
-import { readRecordingPage } from './recording-page.ts';
+import { asRecorded, readRecordingPage, renderRecording } from './recording-document.ts';
 
 /** Facts of an entry for the choice; a journal may be larger than the memory. */
 interface EntryFacts {
@@ -261,3 +264,31 @@ export const recordTask = async ({
 
 export const isWhole = ({ items, changes }: Recording): boolean =>
   !items.some(isGap) && (changes?.files_left_out ?? 0) === 0;
+
+type ExportSource = Pick<TaskService, 'status' | 'history' | 'diff'>;
+
+const changesOf = async (service: ExportSource, taskId: string): Promise<Recording['changes']> => {
+  try {
+    return asRecorded(await service.diff(taskId, null));
+  } catch (error) {
+    // Files that cannot be read now do not keep people from the journal.
+    if (isServiceError(error)) return null;
+    throw error;
+  }
+};
+
+/** Makes the file of `agent export` in the server. @throws task_not_found */
+export const exportFromServer =
+  (service: ExportSource, projectRoot: string, redact: (text: string) => string) =>
+  async (taskId: string): Promise<string> => {
+    const task = await service.status(taskId);
+    const recording = await recordTask({
+      task,
+      changes: await changesOf(service, task.task_id),
+      project: basename(projectRoot),
+      readHistory: ({ task_id, after_seq, limit, kept }) =>
+        service.history({ taskId: task_id, after: after_seq, limit, kept }),
+      redact,
+    });
+    return `${renderRecording(recording, readRecordingPage())}\n`;
+  };

@@ -1,7 +1,15 @@
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import type { Recording } from '../../actors/journal/replay/recording.ts';
+import type { Changes } from '../../actors/workspace/port.ts';
+import { messageOf } from '../../machines/message-of.ts';
+import type { TaskId } from '../../machines/task.ts';
+import type { Client } from '../client/client.ts';
+import type { CommandContext } from '../client/command-context.ts';
+import { loadConfig } from '../config/config.ts';
+import { workspaceFor } from '../config/workspace.ts';
 import { escapeControls, oneLine } from '../output/safe-text.ts';
-import type { RecordingPage } from './recording-page.ts';
+import { askForWork } from '../work/work-commands.ts';
 
 const opening = '<script type="application/json" id="recording">';
 const closing = '</script>';
@@ -58,4 +66,69 @@ export const recordingIn = (document: string): string | null => {
   const from = document.indexOf(opening);
   const to = document.indexOf(closing, from);
   return from === -1 || to === -1 ? null : document.slice(from + opening.length, to);
+};
+
+const patchBytesAtMost = 5 * 1024 * 1024;
+
+/** Whole files from the beginning of a patch, as many as fit. */
+export const fittingPatch = (patch: string, bytesAtMost = patchBytesAtMost) => {
+  const files = patch.split(/^(?=diff --git )/m);
+  let left = bytesAtMost;
+  const fitting = files.filter((file) => {
+    left -= Buffer.byteLength(file);
+    return left >= 0;
+  });
+  return { patch: fitting.join(''), files_left_out: files.length - fitting.length };
+};
+
+export const asRecorded = ({ attempt, patch, guarded }: Changes): Recording['changes'] => ({
+  attempt,
+  guarded: [...guarded],
+  ...fittingPatch(patch),
+});
+
+const readWorkspace = async (
+  { project, env }: CommandContext,
+  config: string | undefined,
+  taskId: TaskId,
+): Promise<Changes | null> => {
+  const workspace = await workspaceFor(loadConfig({ config, project }, env), project, env);
+  return workspace.diff(taskId, null);
+};
+
+/** The changes of the latest attempt; null when it has no branch of its own. */
+export const recordedChanges = async (
+  context: CommandContext,
+  client: Client,
+  config: string | undefined,
+  taskId: TaskId,
+): Promise<Recording['changes']> => {
+  try {
+    const found = client.live
+      ? await askForWork(client, taskId)
+      : await readWorkspace(context, config, taskId);
+    if (found === null) return null;
+    return asRecorded(found);
+  } catch (error) {
+    context.io.err(`note: the file is without the changes of the task: ${messageOf(error)}`);
+    return null;
+  }
+};
+
+const folder = new URL('../../../dist/recording/', import.meta.url);
+
+/** The program of an exported file. */
+interface RecordingPage {
+  readonly script: string;
+  readonly style: string;
+  /** SHA-256 (hex) of both. */
+  readonly digest: string;
+}
+
+export const readRecordingPage = (): RecordingPage => {
+  const [script, style] = ['recording.js', 'recording.css'].map((name) =>
+    readFileSync(new URL(name, folder), 'utf8'),
+  ) as [string, string];
+  const digest = createHash('sha256').update(`${script}\n${style}`).digest('hex');
+  return { script, style, digest };
 };

@@ -17,8 +17,7 @@ import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { fileProblem } from '../output/file-problem.ts';
 import { UsageError } from '../words/usage-error.ts';
-import { recordingIn, renderRecording } from './recording-document.ts';
-import { readRecordingPage } from './recording-page.ts';
+import { readRecordingPage, recordingIn, renderRecording } from './recording-document.ts';
 
 /** Larger than any file that we write. */
 const fileBytesAtMost = 100_000_000;

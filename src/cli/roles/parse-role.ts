@@ -1,6 +1,6 @@
 import { LineCounter, parseDocument } from 'yaml';
 import type { z } from 'zod';
-import { decodeUtf8 } from '../../actors/files/decode-utf8.ts';
+import { decodeUtf8 } from '../../actors/files/text.ts';
 import type { Checked } from '../../actors/tools/confine.ts';
 import { parseWithProblems, type SchemaProblem } from '../../http/schema-problems.ts';
 import { messageOf } from '../../machines/message-of.ts';

@@ -5,16 +5,20 @@ import {
   lstatSync,
   opendirSync,
   openSync,
+  readFileSync,
   readlinkSync,
   readSync,
   realpathSync,
 } from 'node:fs';
 import { isAbsolute, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { RoleProfile } from '../../actors/agent/prompt.ts';
 import { codeOf, hasCode } from '../../actors/files/error-code.ts';
 import { type Checked, refuseForError, refusePath } from '../../actors/tools/confine.ts';
-import { type Role, roles } from '../../machines/task.ts';
+import { forEachRole, type Role, roles } from '../../machines/task.ts';
+import { ConfigError } from '../config/config-error.ts';
 import { parseRole } from './parse-role.ts';
-import { type ProjectRole, projectRole } from './role-schema.ts';
+import { type ProjectRole, projectRole, shippedRole } from './role-schema.ts';
 
 const rolesFolder = '.agent/roles';
 /** Small enough that no YAML takes long to parse. */
@@ -120,4 +124,30 @@ export const readProjectRoles = (root: string): readonly ProjectRoleFile[] => {
       ? []
       : [{ role: null, path: rolesFolder, content: refuseForError('it', error) }];
   }
+};
+
+export const shippedFile = (role: Role): string =>
+  fileURLToPath(new URL(`../../../configs/roles/${role}.yml`, import.meta.url));
+
+const profileFrom = (role: Role): RoleProfile => {
+  const path = shippedFile(role);
+  const parsed = parseRole(readFileSync(path), role, shippedRole);
+  if (!parsed.ok) throw new ConfigError(`${path}: ${parsed.text}`);
+  const { description, tools, limits, success_criteria, prompt } = parsed.value;
+  return {
+    role,
+    description,
+    tools,
+    timeoutMs: limits.timeout_seconds * 1_000,
+    prompt,
+    criteria: success_criteria,
+    projectNotes: null,
+  };
+};
+
+let cachedRoles: Readonly<Record<Role, RoleProfile>> | null = null;
+
+export const shippedRoles = (): Readonly<Record<Role, RoleProfile>> => {
+  cachedRoles ??= forEachRole(profileFrom);
+  return cachedRoles;
 };

@@ -14,7 +14,7 @@ import { stripControls } from '../output/safe-text.ts';
 import { accessText } from '../server/notes.ts';
 import { narrowedText, type ProjectRoleOutcome, projectRoleNote } from './apply-project-roles.ts';
 import { ownRole } from './own-role.ts';
-import { shippedFile } from './shipped-roles.ts';
+import { shippedFile } from './read-project-roles.ts';
 
 interface Source {
   readonly kind: 'shipped' | 'user' | 'config';

@@ -8,8 +8,8 @@ import { createSteadyClock } from '../../actors/journal/monotonic-clock.ts';
 import type { OpenedLedger } from '../../actors/ledger/ledger.ts';
 import type { Model } from '../../actors/model/port.ts';
 import { noticeTypeOf } from '../../actors/notify/notice.ts';
+import { withTimeout } from '../../actors/process/deadline.ts';
 import { endOrphans } from '../../actors/process/orphans.ts';
-import { withTimeout } from '../../actors/process/with-timeout.ts';
 import { createResults } from '../../actors/results/results.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
 import type { Entry, StoreError, StoreReads } from '../../actors/store/port.ts';
@@ -40,7 +40,7 @@ import type { InterruptedNote } from './interrupted-commands.ts';
 import type { Logger } from './logs/logger.ts';
 import { modelsFor } from './models.ts';
 import { requireKeptKeys } from './secrets/kept-keys.ts';
-import type { TokenSource } from './secrets/token-source.ts';
+import type { TokenSource } from './secrets/token-file.ts';
 import type { SecretWebhook } from './secrets/webhook-secrets.ts';
 import { clockOf, isShared, sharedPortsOf } from './shared-store.ts';
 

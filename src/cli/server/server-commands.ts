@@ -1,16 +1,20 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
 import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { isAlive } from '../../actors/process/pid.ts';
 import { CallError } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { findServer, isSilent } from '../client/find-server.ts';
+import { getJson } from '../client/http-request.ts';
 import { loadConfig } from '../config/config.ts';
 import { stateFiles } from '../config/places/project.ts';
 import { resolveSettings } from '../config/settings.ts';
 import type { Common } from '../declarations/command.ts';
 import { exitCodes } from '../output/exit-codes.ts';
+import { type Cell, renderTable } from '../output/render/table.ts';
+import { stripControls } from '../output/safe-text.ts';
 import { fetchTasks } from '../tasks/fetch-tasks.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { leftText } from './left-text.ts';
@@ -172,5 +176,51 @@ export const rotateToken = async (
   await writeFileAtomically(path, `${randomBytes(32).toString('base64url')}\n`);
   if (json) io.json({ file: path });
   else io.out(`a new token is in ${path}; the old one no longer works`);
+  return exitCodes.done;
+};
+
+const healthMs = 5_000;
+
+const nodeSchema = z.looseObject({
+  name: z.string(),
+  this: z.boolean(),
+  state: z.string(),
+  slots: z.number(),
+  running: z.number(),
+  waiting: z.number(),
+  version: z.string().optional(),
+  roles: z.array(z.string()).nullish(),
+});
+type ShownNode = z.infer<typeof nodeSchema>;
+const healthSchema = z.looseObject({ nodes: z.array(nodeSchema).optional() });
+
+const header = ['NAME', 'STATE', 'RUNNING', 'SLOTS', 'WAITING', 'VERSION', 'ROLES'];
+
+const nodeRow = ({ name, state, running, slots, waiting, version, roles, ...node }: ShownNode) =>
+  [
+    node.this ? `${name} (this)` : name,
+    state,
+    String(running),
+    String(slots),
+    String(waiting),
+    version ?? '-',
+    roles?.length === 0 ? 'none' : (roles?.join(', ') ?? 'all'),
+  ].map((text): Cell => ({ text: stripControls(text) }));
+
+/** Prints the servers that share the store. Exit code 6 if no server of this project runs. */
+export const showNodes = async ({ project, io, json }: CommandContext): Promise<number> => {
+  const address = await findServer(project);
+  if (address === null) {
+    if (json) io.json({ running: false });
+    else io.out(`no server runs for ${project.root}; start one with: agent server start`);
+    return exitCodes.unavailable;
+  }
+  const { nodes } = healthSchema.parse(await getJson(address, '/health', healthMs));
+  if (json) io.json({ running: true, nodes: nodes ?? [] });
+  else if (nodes === undefined)
+    io.out(
+      'this server shares its store with no other one: the tasks are in a file of this machine',
+    );
+  else io.out(renderTable(header, nodes.map(nodeRow), io.width));
   return exitCodes.done;
 };

@@ -15,7 +15,6 @@ import { findServer, isSilent, refusedConfigOf } from '../client/find-server.ts'
 import { hasTasks, openTasks } from '../client/open-tasks.ts';
 import { redactorFor } from '../client/redactor.ts';
 import type { Address } from '../client/transport.ts';
-import { checkRepository } from '../config/common-repository.ts';
 import { type LoadedConfig, loadConfig } from '../config/config.ts';
 import { entryText, projectServers } from '../config/mcp-servers.ts';
 import { missingPaths } from '../config/missing-paths.ts';
@@ -29,7 +28,7 @@ import { resolveSettings } from '../config/settings.ts';
 import { storeFor } from '../config/store.ts';
 import { bdFor, trackerFor } from '../config/tracker.ts';
 import { heldNotes, requireTrustedOutside } from '../config/trusted-places.ts';
-import { workspaceFor } from '../config/workspace.ts';
+import { checkRepository, workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { oneLine } from '../output/safe-text.ts';
@@ -41,13 +40,10 @@ import { assistantNetworkText, networkNotes } from '../server/notes.ts';
 import { faultsOf } from '../server/server-status.ts';
 import { surroundingsOf } from '../server/surroundings.ts';
 import { version } from '../version.ts';
-import { sourceChecks } from '../work/source-checks.ts';
 import { backendChecks, type Check } from './backend-checks.ts';
-import { cacheChecks } from './cache-check.ts';
 import { forgeChecks } from './forge-check.ts';
-import { interruptedChecks } from './interrupted-checks.ts';
 import { mcpChecks } from './mcp-checks.ts';
-import { mergeCheck } from './merge-check.ts';
+import { cacheChecks, interruptedChecks, mergeCheck, sourceChecks } from './project-checks.ts';
 import { differencesFrom } from './server-differences.ts';
 
 const onPath = (program: string, env: NodeJS.ProcessEnv): boolean =>

@@ -2,12 +2,12 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { parseTaskId, type Role, roles, type TaskId } from '../../machines/task.ts';
 import { CallError } from '../client/client.ts';
 import { serverIn } from '../client/find-server.ts';
 import { createHttpClient } from '../client/http-client.ts';
 import { readTask } from '../client/task-answers.ts';
 import { stateFiles, stateFolders } from '../config/places/project.ts';
-import { parseAgentUrl } from '../handler/agent-url.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { renderTask } from '../output/render/render-task.ts';
@@ -81,4 +81,27 @@ export const openUrl = async (
   io.out(`\nopened by a link; nothing was started${how}`);
   await waitForReader();
   return exitCodes.done;
+};
+
+/** A link never starts work. */
+type AgentUrl =
+  | { readonly kind: 'task'; readonly taskId: TaskId }
+  | { readonly kind: 'run'; readonly role: Role; readonly taskId: TaskId };
+
+const maxLength = 256;
+const allowed = /^[A-Za-z0-9_/.:-]+$/;
+
+/**
+ * Exactly `agent://task/<id>` or `agent://run/<role>/<id>`, else null. It matches text instead of
+ * using URL, which repairs case, dots, white space and user info, and so would accept more.
+ */
+export const parseAgentUrl = (text: string): AgentUrl | null => {
+  if (text.length > maxLength || !allowed.test(text)) return null;
+  const [scheme, empty, kind, ...rest] = text.split('/');
+  const id = rest.pop();
+  const taskId = id === undefined ? null : parseTaskId(id);
+  if (scheme !== 'agent:' || empty !== '' || taskId === null) return null;
+  if (kind === 'task') return rest.length === 0 ? { kind, taskId } : null;
+  const role = roles.find((known) => known === rest[0]);
+  return kind === 'run' && role !== undefined && rest.length === 1 ? { kind, role, taskId } : null;
 };

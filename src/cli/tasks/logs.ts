@@ -4,7 +4,6 @@ import { taskViewSchema } from '../../actors/journal/task-view.ts';
 import { CallError, type Client, type Frame } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { dateText, timeOfDayText } from '../output/local-time.ts';
 import {
   frameText,
   outputIndent,
@@ -13,8 +12,8 @@ import {
 } from '../output/render/render-frame.ts';
 import { removedText } from '../output/render/render-task.ts';
 import { joined, styled, type Text, terminalText } from '../output/styled.ts';
-import { indentBelow } from '../output/wrap.ts';
-import { linesOfText, wrapStyledLine } from '../output/wrap-text.ts';
+import { dateText, timeOfDayText } from '../output/times.ts';
+import { indentBelow, linesOfText, wrapStyledLine } from '../output/wrap.ts';
 import { UsageError } from '../words/usage-error.ts';
 
 /** Null for a frame that says nothing, or the same state as the one before. */

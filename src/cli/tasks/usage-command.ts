@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { dayMs } from '../../machines/milliseconds.ts';
 import type { CommandContext } from '../client/command-context.ts';
-import { durationText } from '../output/durations.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { costText } from '../output/money.ts';
 import { tokenCount } from '../output/next-steps.ts';
 import { type Cell, renderTable } from '../output/render/table.ts';
+import { durationText } from '../output/times.ts';
 import { UsageError } from '../words/usage-error.ts';
 
 const sumsSchema = z.looseObject({

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { requireId } from '../../actors/engine/queries/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { conflictWords } from '../../machines/conflict-words.ts';
-import { describeFailure } from '../../machines/describe-failure.ts';
+import { describeFailure } from '../../machines/message-of.ts';
 import { plural } from '../../machines/plural.ts';
 import type { SlotGuard } from '../../machines/supervisor/supervisor-context.ts';
 import type { RunGuard } from '../../machines/task/run-guards.ts';
@@ -14,12 +14,12 @@ import type { CommandContext } from '../client/command-context.ts';
 import { readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
-import { clockText } from '../output/local-time.ts';
 import { attemptText, nextSteps } from '../output/next-steps.ts';
 import { renderFrame } from '../output/render/render-frame.ts';
 import { tookText } from '../output/render/render-task.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { terminalText } from '../output/styled.ts';
+import { clockText } from '../output/times.ts';
 import { wrapAfter } from '../output/wrap.ts';
 import {
   goOnWords,

@@ -1,8 +1,8 @@
 import type { PullRequestView, TaskView } from '../../actors/journal/task-view.ts';
 import { conflictWords } from '../../machines/conflict-words.ts';
 import { budgetInReason, phaseInWords } from '../../machines/phase.ts';
-import { clockText } from '../output/local-time.ts';
 import { oneLine } from '../output/safe-text.ts';
+import { clockText } from '../output/times.ts';
 
 /** The words of states, the same in every command. */
 

@@ -11,9 +11,9 @@ import {
   parseDocument,
   visit,
 } from 'yaml';
-import { countLines } from '../../actors/files/count-lines.ts';
 import { codeOf } from '../../actors/files/error-code.ts';
 import { readRegular } from '../../actors/files/regular-file.ts';
+import { countLines } from '../../actors/files/text.ts';
 import { type Parsed, parseWithProblems, type SchemaProblem } from '../../http/schema-problems.ts';
 import { isJsonObject } from '../../machines/json.ts';
 import { messageOf } from '../../machines/message-of.ts';
@@ -32,9 +32,9 @@ import {
   type SearchResult,
   searchWorkflow,
 } from '../../machines/workflow/workflow-search.ts';
+import { userFilesOf } from '../config/places/user-files.ts';
 import type { Project } from '../config/places/project.ts';
 import { liesIn } from '../config/places/project-root.ts';
-import { userFilesOf } from '../config/places/user-files.ts';
 import { deepBracketIn, quietly } from '../roles/parse-role.ts';
 
 export type LineOf = (path: readonly PropertyKey[]) => number;

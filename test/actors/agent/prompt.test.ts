@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { firstAssistantPrompt } from '../../../src/actors/agent/assistant-prompt.ts';
 import { systemPrompt, taskPrompt } from '../../../src/actors/agent/prompt.ts';
-import { shippedRoles } from '../../../src/cli/roles/shipped-roles.ts';
+import { shippedRoles } from '../../../src/cli/roles/read-project-roles.ts';
 
 test('the system prompt has the role, its tools and nothing that changes', () => {
   const { tools } = shippedRoles().reviewer;

@@ -1,6 +1,6 @@
 import { createExecutor, toolSpecs } from '../../../src/actors/agent/executor.ts';
 import type { ToolCall } from '../../../src/actors/model/port.ts';
-import { shippedRoles } from '../../../src/cli/roles/shipped-roles.ts';
+import { shippedRoles } from '../../../src/cli/roles/read-project-roles.ts';
 import type { Role } from '../../../src/machines/task.ts';
 import { createWorkbench } from './workbench.ts';
 

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { createOutputFile } from '../../../src/actors/process/output-file.ts';
 import { childEnvironment, groupRuns } from '../../../src/actors/process/run-command.ts';
-import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
+import { createNoSandbox } from '../../../src/actors/sandbox/run-sandboxed.ts';
 import type { ToolContext } from '../../../src/actors/tools/port.ts';
 
 /** A workspace in a temporary folder, with a folder beside it that no tool may reach. */

@@ -4,7 +4,7 @@ import { expect, test, vi } from 'vitest';
 import { createAcp } from '../../../src/actors/assistants/acp/acp.ts';
 import type { Settings } from '../../../src/actors/engine/attempts/settings.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
-import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
+import { createNoSandbox } from '../../../src/actors/sandbox/run-sandboxed.ts';
 import { hourMs } from '../../../src/machines/milliseconds.ts';
 import { fakeAssistants, fakeProgram, runsIn } from '../../support/assistants.ts';
 import { png } from '../../support/images.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import type { Settings } from '../../../src/actors/engine/attempts/settings.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
-import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
+import { createNoSandbox } from '../../../src/actors/sandbox/run-sandboxed.ts';
 import { hourMs } from '../../../src/machines/milliseconds.ts';
 import { fakeAssistants, runsIn } from '../../support/assistants.ts';
 import { png, webp } from '../../support/images.ts';

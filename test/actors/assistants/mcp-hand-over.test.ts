@@ -9,7 +9,7 @@ import { openRelay, openServers, placeFor } from '../../../src/actors/mcp/open-s
 import { createVolatilePins } from '../../../src/actors/mcp/pins.ts';
 import type { McpServer } from '../../../src/actors/mcp/port.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
-import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
+import { createNoSandbox } from '../../../src/actors/sandbox/run-sandboxed.ts';
 import type { AssistantName } from '../../../src/machines/agent/agent-context.ts';
 import { fakeAssistants, runsIn } from '../../support/assistants.ts';
 import { isLong } from '../../support/long.ts';

@@ -5,8 +5,8 @@ import type { SetupSettings } from '../../../src/actors/engine/attempts/setup-wo
 import type { Model } from '../../../src/actors/model/port.ts';
 import { parseScript } from '../../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
-import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
 import type { Sandbox } from '../../../src/actors/sandbox/port.ts';
+import { createNoSandbox } from '../../../src/actors/sandbox/run-sandboxed.ts';
 import { gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import {
   bash,

@@ -6,7 +6,7 @@ import { connectMcp, type McpConnection } from '../../../src/actors/mcp/connecti
 import { openStdio } from '../../../src/actors/mcp/transports.ts';
 import { childEnvironment } from '../../../src/actors/process/run-command.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
-import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
+import { createNoSandbox } from '../../../src/actors/sandbox/run-sandboxed.ts';
 import { resultsOf, stdioServer } from '../../support/mcp.ts';
 import { noSandbox, testUnless } from '../../support/needs.ts';
 import { finish, startSystem, untilStatus } from '../../support/running.ts';

@@ -11,7 +11,7 @@ import { type McpSurroundings, placeFor } from '../../../src/actors/mcp/transpor
 import type { NetworkAccess } from '../../../src/actors/network/access.ts';
 import { childEnvironment } from '../../../src/actors/process/run-command.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
-import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
+import { createNoSandbox } from '../../../src/actors/sandbox/run-sandboxed.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import { framesOf, resultsOf, stdioServer } from '../../support/mcp.ts';
 import { noPython, noSandbox, testUnless } from '../../support/needs.ts';

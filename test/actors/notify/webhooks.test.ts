@@ -1,6 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { NoticeType } from '../../../src/actors/notify/notice.ts';
-import { noticeTypes } from '../../../src/actors/notify/notice.ts';
+import { type NoticeType, noticeTypes } from '../../../src/actors/notify/notice.ts';
 import { startNotices } from '../../../src/actors/notify/start-notices.ts';
 import { createDeliveryCursors } from '../../../src/actors/store/rows/delivery-cursors.ts';
 import { crash } from '../../support/crash.ts';

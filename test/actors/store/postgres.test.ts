@@ -3,10 +3,10 @@ import { checkJournal } from '../../../src/actors/store/check-journal.ts';
 import type { Store } from '../../../src/actors/store/port.ts';
 import { parsePostgresAddress } from '../../../src/actors/store/postgres/address.ts';
 import {
+  createPostgresStore,
   openPostgresDatabase,
   type PostgresDatabase,
 } from '../../../src/actors/store/postgres/database.ts';
-import { createPostgresStore } from '../../../src/actors/store/postgres.ts';
 import { describeStore, type StoreScene } from '../../contracts/store.ts';
 import { startDatabaseProxy } from '../../support/database-proxy.ts';
 import { testUnless } from '../../support/needs.ts';

@@ -7,7 +7,7 @@ import {
   sectionOf,
 } from '../../../src/cli/board/render-board.ts';
 import { terminalText } from '../../../src/cli/output/styled.ts';
-import { textWidth } from '../../../src/cli/output/width.ts';
+import { textWidth } from '../../../src/cli/output/wrap.ts';
 import { aTask } from '../output/a-task.ts';
 
 const at = '2026-11-20T10:00:00.000Z';

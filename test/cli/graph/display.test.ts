@@ -2,7 +2,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { createDisplay } from '../../../src/cli/graph/display.ts';
 import { createProgress } from '../../../src/cli/graph/progress.ts';
 import { createIo } from '../../../src/cli/output/io.ts';
-import { textWidth } from '../../../src/cli/output/width.ts';
+import { textWidth } from '../../../src/cli/output/wrap.ts';
 import { aTask } from '../output/a-task.ts';
 
 test('the live table breaks its own lines, and fits a terminal of 40 columns and 12 rows', async () => {

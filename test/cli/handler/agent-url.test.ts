@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { parseAgentUrl } from '../../../src/cli/handler/agent-url.ts';
+import { parseAgentUrl } from '../../../src/cli/setup/open-url.ts';
 import { roles } from '../../../src/machines/task.ts';
 import { hostileUrls } from './hostile-urls.ts';
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { TaskView } from '../../../src/actors/journal/task-view.ts';
 import { renderList } from '../../../src/cli/output/render/render-list.ts';
 import { terminalText } from '../../../src/cli/output/styled.ts';
-import { textWidth } from '../../../src/cli/output/width.ts';
+import { textWidth } from '../../../src/cli/output/wrap.ts';
 import { aTask } from './a-task.ts';
 
 const now = Date.parse('2026-11-22T12:00:00.000Z');

@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Recording } from '../../../src/actors/journal/replay/recording.ts';
-import { fittingPatch } from '../../../src/cli/recording/recorded-changes.ts';
-import { recordingIn } from '../../../src/cli/recording/recording-document.ts';
+import { fittingPatch, recordingIn } from '../../../src/cli/recording/recording-document.ts';
 import { openPageProject } from '../../page/project.ts';
 
 test('whole files are taken of a patch that is too large, and the others counted', () => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../../src/cli/config/config.ts';
 import { settingsFrom } from '../../../src/cli/config/settings.ts';
-import { shippedRoles } from '../../../src/cli/roles/shipped-roles.ts';
+import { shippedRoles } from '../../../src/cli/roles/read-project-roles.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 /** A configuration with a role file beside it. */

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { shippedFile } from '../../../src/cli/roles/shipped-roles.ts';
+import { shippedFile } from '../../../src/cli/roles/read-project-roles.ts';
 import { openProject } from '../../support/cli.ts';
 
 const openWith = (config: object = {}, ownServer = false) => {

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { expect, test } from 'vitest';
 import { toolbox } from '../../../src/actors/tools/toolbox.ts';
-import { shippedFile, shippedRoles } from '../../../src/cli/roles/shipped-roles.ts';
+import { shippedFile, shippedRoles } from '../../../src/cli/roles/read-project-roles.ts';
 import { roles } from '../../../src/machines/task.ts';
 
 test('there is a file for each role and no other', () => {

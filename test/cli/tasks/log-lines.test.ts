@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { timeText } from '../../../src/cli/output/local-time.ts';
 import { terminalText } from '../../../src/cli/output/styled.ts';
+import { timeText } from '../../../src/cli/output/times.ts';
 import { createLogLines, type LogLines, runLine } from '../../../src/cli/tasks/logs.ts';
 
 const at = '2026-01-15T09:30:05.000Z';

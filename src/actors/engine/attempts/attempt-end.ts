@@ -4,7 +4,7 @@ import { reviewedWork } from '../../../machines/review.ts';
 import type { TaskContext } from '../../../machines/task/task-context.ts';
 import { type EndLabel, willRetry } from '../../../machines/task/task-selectors.ts';
 import type { AttemptInput, AttemptOutcome, TaskId } from '../../../machines/task.ts';
-import { readToolCallLog } from '../../journal/replay/tool-call-log.ts';
+import { readToolCallLog } from '../../journal/replay/replay.ts';
 import { conflictsOf } from '../../journal/snapshots.ts';
 import { type AttemptEnd, describeEnd, describeWork } from '../../results/results.ts';
 import { StoreError } from '../../store/port.ts';

@@ -1,7 +1,7 @@
 import { fromPromise, type PromiseActorLogic } from 'xstate';
 import { ServiceError } from '../../../machines/errors.ts';
 import type { TaskId } from '../../../machines/task.ts';
-import { withTimeout } from '../../process/with-timeout.ts';
+import { withTimeout } from '../../process/deadline.ts';
 
 type InvokedWork<Output, Input> = (input: Input, signal: AbortSignal) => Promise<Output>;
 

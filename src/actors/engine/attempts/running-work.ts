@@ -9,7 +9,7 @@ import {
   type Usage,
 } from '../../../machines/task.ts';
 import { staleCommit } from '../../journal/commit-answer.ts';
-import { withTimeout } from '../../process/with-timeout.ts';
+import { withTimeout } from '../../process/deadline.ts';
 import type { CommitAnswer } from '../../store/port.ts';
 import { createWaiters } from '../slots/slots.ts';
 import type { SupervisorEvents } from '../slots/supervision.ts';

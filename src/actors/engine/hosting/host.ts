@@ -17,7 +17,7 @@ import { type HostedStart, hostedKey } from '../../journal/replay/replay.ts';
 import { readEach, readSnapshot, restoredSnapshot } from '../../journal/snapshots.ts';
 import type { Answer, Change, HostedKind, SavedActor, Store } from '../../store/port.ts';
 import type { ActorRoot } from '../slots/actor-system.ts';
-import { createRestoreRetries } from '../tasks/restore-retries.ts';
+import { createRestoreRetries } from '../tasks/deadlines.ts';
 
 /** A chart whose actors the host runs: one row in the store for each. */
 interface HostedChart<Snapshot extends AnyMachineSnapshot> {

@@ -1,6 +1,6 @@
 import type { StartConflict } from '../../../machines/agent/agent-context.ts';
-import { describeFailure } from '../../../machines/describe-failure.ts';
 import { describeRefusal, refusal } from '../../../machines/errors.ts';
+import { describeFailure } from '../../../machines/message-of.ts';
 import {
   roleUse,
   type SlotGuard,

@@ -1,5 +1,9 @@
+import { randomBytes } from 'node:crypto';
+import type { TaskId } from '../../../machines/task.ts';
 import { canRead, isOf } from '../../journal/chart-versions.ts';
+import type { Journal } from '../../journal/journal.ts';
 import type { SavedActor, Store, StoreNode } from '../../store/port.ts';
+import type { TaskHost } from '../tasks/task-host.ts';
 
 /** The name of a server in the id of one of its starts. */
 export const nameIn = (node: string): string => node.slice(0, Math.max(0, node.lastIndexOf('@')));
@@ -32,3 +36,39 @@ export const createTaskOwners =
     const found = nodes.find(isIt) ?? (isStrange ? nodes.find(isReader(saved)) : undefined);
     return found === undefined || found.node === node ? null : found.node;
   };
+
+/** A run of another server tells of a task that it took, maybe before that server does. */
+export const watchTakes = (
+  {
+    journal,
+    host,
+  }: { readonly journal: Pick<Journal, 'onCommit'>; readonly host: Pick<TaskHost, 'live'> },
+  drop: (taskIds: readonly string[]) => void,
+): void => {
+  const waits = (taskId: string): boolean =>
+    host.live
+      .get(taskId as TaskId)
+      ?.actor.getSnapshot()
+      .hasTag('phase:waiting_for_slot') === true;
+  journal.onCommit((entries) => {
+    const began = entries.filter(
+      ({ type, data, taskId }) =>
+        type === 'status_update' && data.includes('"status":"started"') && waits(taskId),
+    );
+    if (began.length === 0) return;
+    // A run of our own has begun then.
+    setImmediate(() => {
+      const taken = began.map(({ taskId }) => taskId).filter(waits);
+      if (taken.length > 0) drop(taken);
+    });
+  });
+};
+
+/**
+ * Names one start of a server: `2026-11-23T03:04:05.678Z-5f3a9c`, after `<name>@` for one that shares
+ * its store. `at`: epoch ms.
+ */
+export const createNodeId = (at: number, name?: string): string => {
+  const start = `${new Date(at).toISOString()}-${randomBytes(3).toString('hex')}`;
+  return name === undefined ? start : `${name}@${start}`;
+};

@@ -17,9 +17,9 @@ import { shownIn, trackedFromView } from '../../journal/transition-frames.ts';
 import type { SavedActor, Store } from '../../store/port.ts';
 import type { Tracker } from '../../tracker/port.ts';
 import type { ActorRoot } from '../slots/actor-system.ts';
+import { createRestoreRetries, type RestoreRetries } from './deadlines.ts';
 import type { LoadedTask, LoadedTasks } from './loaded-tasks.ts';
 import { OwnedElsewhereError } from './owned-elsewhere.ts';
-import { createRestoreRetries, type RestoreRetries } from './restore-retries.ts';
 import { createSharedCalls } from './shared-calls.ts';
 
 interface TaskStartPorts {

@@ -7,13 +7,13 @@ import {
   initialTransition,
   transition,
 } from 'xstate';
+import { z } from 'zod';
 import type { AgentStart } from '../../../machines/agent/agent-context.ts';
 import { type AgentSnapshot, agentMachine } from '../../../machines/agent/agent-machine.ts';
 import { type TaskSnapshot, taskMachine } from '../../../machines/task/task-machine.ts';
 import { attemptKey, type TaskId } from '../../../machines/task.ts';
 import type { ActorReads, Entry, EntryReads, HostedKind, SavedActor } from '../../store/port.ts';
 import { persistedSnapshot, readEach } from '../snapshots.ts';
-import { entriesOf } from './tool-call-log.ts';
 
 export interface ReplayedStep {
   readonly seq: number;
@@ -240,4 +240,58 @@ export const hostedDifference = async (
   return isDeepStrictEqual({ value, context }, replayed)
     ? null
     : `the saved state of the ${kind} is not what its journal makes of it (${JSON.stringify(snapshot.value)})`;
+};
+
+const entriesPerRead = 1_000;
+
+/** The journal of a task, or of all tasks, oldest entry first. */
+export async function* entriesOf(
+  store: Pick<EntryReads, 'read'>,
+  taskId?: string,
+): AsyncGenerator<Entry> {
+  for (let after = 0; ; ) {
+    const entries = await store.read({
+      taskId,
+      after,
+      limit: entriesPerRead,
+    });
+    yield* entries;
+    const last = entries.at(-1);
+    if (last === undefined || entries.length < entriesPerRead) return;
+    after = last.seq;
+  }
+}
+
+const toolEndSchema = z.looseObject({
+  tool: z.string(),
+  ok: z.boolean(),
+  duration_ms: z.number(),
+  call_id: z.string(),
+});
+const toolStartSchema = z.looseObject({ call_id: z.string(), arguments: z.string() });
+
+const argumentsLength = 200;
+
+/** One line for each tool call of an attempt, oldest first. */
+export const readToolCallLog = async (
+  store: Pick<EntryReads, 'read'>,
+  taskId: string,
+  attempt: number,
+): Promise<readonly string[]> => {
+  const started = new Map<string, string>();
+  const lines: string[] = [];
+  for await (const entry of entriesOf(store, taskId)) {
+    if (entry.attempt !== attempt) continue;
+    if (entry.type === 'tool_start') {
+      const start = toolStartSchema.parse(JSON.parse(entry.data));
+      started.set(start.call_id, start.arguments.slice(0, argumentsLength));
+    }
+    if (entry.type !== 'tool_end') continue;
+    const end = toolEndSchema.parse(JSON.parse(entry.data));
+    const at = new Date(entry.at).toISOString();
+    lines.push(
+      `${at} \`${end.tool}\` ${started.get(end.call_id) ?? ''} → ${end.ok ? 'ok' : 'not ok'}, ${end.duration_ms} ms`,
+    );
+  }
+  return lines;
 };

@@ -1,7 +1,7 @@
-import { userInfo } from 'node:os';
+import { readFileSync, type Stats, statSync } from 'node:fs';
+import { homedir, userInfo } from 'node:os';
+import { join } from 'node:path';
 import { StoreError } from '../port.ts';
-import { type PasswordOwner, passwordAdvice, passwordFor } from './password.ts';
-import { serviceSettings } from './service.ts';
 import { type TlsSettings, tlsSettings } from './tls.ts';
 
 export interface DatabaseHost {
@@ -185,4 +185,119 @@ export const parsePostgresAddress = (
     passwordAdvice: passwordAdvice(env),
     shown: `postgres://${user}@${hosts.map(showHost).join(',')}/${database}`,
   };
+};
+
+interface PasswordOwner {
+  readonly hosts: readonly { readonly host: string; readonly port: number }[];
+  readonly user: string;
+  readonly database: string;
+}
+
+/** `host:port:database:user:password`; `\` takes the meaning of a colon away. */
+const passwordFieldsOf = (line: string): readonly string[] =>
+  line
+    .replace(/\\(.)/gs, (_, escaped: string) => (escaped === ':' ? '\0' : escaped))
+    .split(':')
+    .map((field) => field.replaceAll('\0', ':'));
+
+const passwordFile = (env: Environment): string => env['PGPASSFILE'] || join(homedir(), '.pgpass');
+
+const statsOf = (file: string): Stats | null => {
+  try {
+    return statSync(file);
+  } catch {
+    return null;
+  }
+};
+
+const isOpenToOthers = (file: string): boolean => ((statsOf(file)?.mode ?? 0) & 0o077) !== 0;
+
+/** As libpq, a file that others can read is passed over. */
+const readPasswordFile = (file: string): string => {
+  try {
+    return statsOf(file)?.isFile() === true && !isOpenToOthers(file)
+      ? readFileSync(file, 'utf8')
+      : '';
+  } catch {
+    return '';
+  }
+};
+
+const nameInFile = (host: string): string => (host.startsWith('/') ? 'localhost' : host);
+
+const inPasswordFile = (text: string, { hosts, user, database }: PasswordOwner): string | null => {
+  const fits = (pattern: string | undefined, value: string): boolean =>
+    pattern === '*' || pattern === value;
+  for (const line of text.split('\n')) {
+    if (line.startsWith('#')) continue;
+    const [host, port, name, owner, password] = passwordFieldsOf(line);
+    if (password === undefined || !fits(name, database) || !fits(owner, user)) continue;
+    const isOurs = hosts.some(
+      (each) =>
+        (fits(host, each.host) || fits(host, nameInFile(each.host))) &&
+        fits(port, String(each.port)),
+    );
+    if (isOurs) return password;
+  }
+  return null;
+};
+
+/** The password that is not in the address: of PGPASSWORD, or of PGPASSFILE or ~/.pgpass. */
+const passwordFor = (owner: PasswordOwner, env: Environment): string | null =>
+  env['PGPASSWORD'] || inPasswordFile(readPasswordFile(passwordFile(env)), owner);
+
+/** Advice where none was found. */
+const passwordAdvice = (env: Environment): string => {
+  const file = passwordFile(env);
+  return isOpenToOthers(file)
+    ? `${file} is passed over, since others can read it: chmod 600 ${file}`
+    : 'set PGPASSWORD, or write it into ~/.pgpass';
+};
+
+const textOf = (file: string): string => {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
+};
+
+/** `key=value` of the section of this name; null: there is none. */
+const sectionOf = (text: string, name: string): ReadonlyMap<string, string> | null => {
+  let isInside = false;
+  let found: Map<string, string> | null = null;
+  for (const line of text.split('\n').map((each) => each.trim())) {
+    if (line.startsWith('[')) {
+      // As libpq, the first one counts.
+      if (found !== null) return found;
+      isInside = line === `[${name}]`;
+      if (isInside) found = new Map();
+    } else if (isInside && line !== '' && !line.startsWith('#')) {
+      const [key = '', ...value] = line.split('=');
+      found?.set(key.trim(), value.join('=').trim());
+    }
+  }
+  return found;
+};
+
+/**
+ * Settings in a service file of libpq: the user's, else that of the machine. @throws what `invalid`
+ * makes of a problem
+ */
+const serviceSettings = (
+  name: string,
+  env: Environment,
+  invalid: (problem: string) => Error,
+): ReadonlyMap<string, string> => {
+  const files = [
+    env['PGSERVICEFILE'] || join(homedir(), '.pg_service.conf'),
+    ...(env['PGSYSCONFDIR'] ? [env['PGSYSCONFDIR']] : ['/etc/postgresql-common', '/etc']).map(
+      (folder) => join(folder, 'pg_service.conf'),
+    ),
+  ];
+  for (const file of files) {
+    const found = sectionOf(textOf(file), name);
+    if (found !== null) return found;
+  }
+  throw invalid(`the service ${name} is in none of ${files.join(', ')}`);
 };

@@ -1,6 +1,7 @@
 import { messageOf } from '../../../machines/message-of.ts';
-import { withTimeout } from '../../process/with-timeout.ts';
-import { StoreAwayError } from '../port.ts';
+import { withTimeout } from '../../process/deadline.ts';
+import { type Store, StoreAwayError } from '../port.ts';
+import { createRowStore, type RowStoreOptions } from '../row-store.ts';
 import {
   type Ask,
   type Asked,
@@ -276,3 +277,11 @@ export const openPostgresDatabase = async (
   clock.heard(now);
   return database;
 };
+
+/** Journal, actor states, steps and requests in the tables of PostgreSQL. */
+export const createPostgresStore = (database: PostgresDatabase, options: RowStoreOptions): Store =>
+  createRowStore(database, options, {
+    lastSeq: database.end.lastSeq,
+    reached: database.end.reached,
+    onCommitOfOthers: database.onCommitOfOthers,
+  });

@@ -5,16 +5,16 @@ import { endLabels, isGating, requireValidFields } from '../../ledger/issue.ts';
 
 import { createRequestRows } from '../../store/rows/request-rows.ts';
 import type { Transacting } from '../../store/rows/rows.ts';
-import { carryOut } from '../carry-out.ts';
 import { countMatching, pageAtWorkOf, pageOf } from '../page-of.ts';
-import type {
-  NewTask,
-  StatusWrites,
-  TaskFields,
-  TrackedTask,
-  Tracker,
-  TrackerReads,
-  TrackerWrites,
+import {
+  carryOut,
+  type NewTask,
+  type StatusWrites,
+  type TaskFields,
+  type TrackedTask,
+  type Tracker,
+  type TrackerReads,
+  type TrackerWrites,
 } from '../port.ts';
 import { type BdCalls, bdUnavailable, type RunBd } from './calls.ts';
 import { createCreate } from './create.ts';

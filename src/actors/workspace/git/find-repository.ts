@@ -1,10 +1,9 @@
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { GitError } from './git.ts';
+import type { Repository } from './git-dirs.ts';
 import { hookFolders } from './obeyed-places.ts';
 import { isPlain, isPresent, objectStore, plainText, requirePlainEntries } from './plain.ts';
-
-import type { Repository } from './repository.ts';
 import {
   carriedOf,
   formatOf,

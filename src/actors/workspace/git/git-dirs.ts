@@ -1,8 +1,8 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { ObjectFormat } from './blobs.ts';
 import { createGit, type Git, GitError } from './git.ts';
 import { isPlain, plainText } from './plain.ts';
-import type { Repository } from './repository.ts';
 import { takeUse } from './uses.ts';
 
 /**
@@ -185,3 +185,21 @@ export const withGitDirs = async <Result>(
     await made.release();
   }
 };
+
+export interface Repository {
+  readonly kind: 'project' | 'own';
+  /** The top of the user's working tree, absolute, symlinks resolved. */
+  readonly top: string;
+  /** The project below it: `` or `packages/one/`. */
+  readonly prefix: string;
+  readonly gitDir: string;
+  /** Absolute; shared by all working trees. */
+  readonly commonDir: string;
+  readonly format: ObjectFormat;
+  /** Folders of hooks, relative to the top. A person sees what changes there. */
+  readonly hooks: readonly string[];
+  /** Paths that the server trusts, relative to the top. No agent changes them. */
+  readonly trusted: readonly string[];
+  /** The only values of the user's configuration that we use: those that say how files look. */
+  readonly carried: readonly (readonly [key: string, value: string])[];
+}

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { messageOf } from '../../../machines/message-of.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import { withDeadline } from '../../process/deadline.ts';
+import { createSerialQueue, type SerialQueue } from '../../process/serial-queue.ts';
 import { commitOf, commitTree, findObjects, moveBranch } from '../git/commits.ts';
 import { GitError } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
@@ -399,6 +400,45 @@ export const createWorkTravel = (
     unsent: async () =>
       (await records.all()).flatMap(({ task_id, attempt, closed, unsent }) =>
         closed && unsent ? [{ taskId: task_id as TaskId, attempt }] : [],
+      ),
+  };
+};
+
+const sendMs = 60_000;
+const takeMs = 120_000;
+
+/**
+ * Calls of the common repository take turns with other uses of the same files, and each one ends: a
+ * repository that does not answer holds up nobody else for long.
+ */
+export const limitTravel = (
+  travel: WorkTravel,
+  inTurn: SerialQueue,
+  ofAttempt: <Result>(keyed: KeyedAttempt, work: () => Promise<Result>) => Promise<Result>,
+): WorkTravel => {
+  /** Finished work changes no file of the project, and a folder only where its attempt ended elsewhere. */
+  const finishedInTurn = createSerialQueue();
+  const limited = <Result>(
+    ms: number,
+    signal: AbortSignal | undefined,
+    work: (limit: AbortSignal) => Promise<Result>,
+  ): Promise<Result> => withDeadline(ms, signal, 'the common repository', work);
+
+  return {
+    ...travel,
+    keep: (keyed, step, signal) =>
+      ofAttempt(keyed, () => limited(sendMs, signal, (limit) => travel.keep(keyed, step, limit))),
+    send: (keyed, signal) =>
+      ofAttempt(keyed, () => limited(sendMs, signal, (limit) => travel.send(keyed, limit))),
+    take: (attempt, key, signal) =>
+      inTurn(
+        () => limited(takeMs, signal, (limit) => travel.take(attempt, key, limit)),
+        signal && { signal },
+      ),
+    takeWork: (keyed, signal) =>
+      finishedInTurn(
+        () => limited(takeMs, signal, (limit) => travel.takeWork(keyed, limit)),
+        signal && { signal },
       ),
   };
 };

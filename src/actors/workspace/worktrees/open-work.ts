@@ -15,11 +15,9 @@ import {
   moveBranch,
 } from '../git/commits.ts';
 import { GitError } from '../git/git.ts';
-import type { GitDirs } from '../git/git-dirs.ts';
+import type { GitDirs, Repository } from '../git/git-dirs.ts';
 import { readIndex } from '../git/index-file.ts';
 import { isPresent, objectStore, plainText } from '../git/plain.ts';
-
-import type { Repository } from '../git/repository.ts';
 import { firstBase, mergeBase, type WorkRecord, type WorkRecords } from '../git/work-records.ts';
 import type { OpenWorkspace } from '../port.ts';
 import { makeFolder, projectFolder } from './attempt-folder.ts';

@@ -27,8 +27,7 @@ import type {
   Workspace,
 } from '../port.ts';
 import { fetchBranch, pushBranch } from '../travel/forge-branch.ts';
-import { limitTravel } from '../travel/limited-travel.ts';
-import { createWorkTravel, treeOf } from '../travel/work-travel.ts';
+import { createWorkTravel, limitTravel, treeOf } from '../travel/work-travel.ts';
 
 import { findAbsent } from './absent.ts';
 import { removeFolder } from './attempt-folder.ts';

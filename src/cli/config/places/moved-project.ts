@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { marksIn } from '../../../actors/ledger/folder-marks.ts';
+import { marksIn } from '../../../actors/ledger/exchange-state.ts';
 import { isAlive } from '../../../actors/process/pid.ts';
 import {
   findProject,

@@ -1,12 +1,12 @@
-import { describeFailure } from '../../../machines/describe-failure.ts';
 import { isJsonObject, textOrEmpty } from '../../../machines/json.ts';
 import { failingLines, lastLines } from '../../../machines/last-lines.ts';
+import { describeFailure } from '../../../machines/message-of.ts';
 import { finalStatuses } from '../../../machines/task.ts';
 import type { Frame } from '../../client/client.ts';
 import { goOnWords, parkedWords, statusWords } from '../../words/state-words.ts';
-import { durationText } from '../durations.ts';
 import { oneLine, stripControls } from '../safe-text.ts';
 import { joined, type Styled, styled, type Text } from '../styled.ts';
+import { durationText } from '../times.ts';
 
 type FrameData = Frame['data'];
 

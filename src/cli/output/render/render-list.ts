@@ -1,11 +1,10 @@
 import type { TaskView } from '../../../actors/journal/task-view.ts';
-import { stateWords } from '../../words/state-words.ts';
-import { ageText } from '../durations.ts';
+import { pullRequestOf, stateWords } from '../../words/state-words.ts';
 import { costText } from '../money.ts';
 import { attemptText } from '../next-steps.ts';
 import { oneLine } from '../safe-text.ts';
-import type { Text } from '../styled.ts';
-import { statusStyle } from './status-style.ts';
+import type { Style, Text } from '../styled.ts';
+import { ageText } from '../times.ts';
 import { type Cell, renderTable } from './table.ts';
 
 /** `project`: its name at the hub, in a list of all projects. */
@@ -51,3 +50,24 @@ export const renderList = (
     all.filter((_, at) => isPriced || at !== costColumn);
   return renderTable(shown(header), tasks.map(taskRow(now, width)).map(shown), width);
 };
+
+const stylesOfStatus: Readonly<Record<string, Style>> = {
+  started: 'cyan',
+  complete: 'green',
+  failed: 'red',
+  cancelled: 'yellow',
+};
+
+/** The colour of a task's status; one that asks or is parked, or whose pull request waits for a person, has that of a warning. */
+export const statusStyle = ({
+  status,
+  awaiting,
+  parked_until: parked,
+  work,
+  pull_request,
+}: TaskView): Style | undefined =>
+  awaiting === undefined &&
+  parked === undefined &&
+  pullRequestOf({ status, work, pull_request })?.waits_for !== 'person'
+    ? stylesOfStatus[status]
+    : 'yellow';

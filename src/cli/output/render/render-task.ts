@@ -2,19 +2,17 @@ import type { TaskView } from '../../../actors/journal/task-view.ts';
 import { workedMs } from '../../../http/worked-time.ts';
 import { bytesText } from '../../../machines/bytes.ts';
 import { conflictWords } from '../../../machines/conflict-words.ts';
-import { describeFailure } from '../../../machines/describe-failure.ts';
 import { failingLines } from '../../../machines/last-lines.ts';
+import { describeFailure } from '../../../machines/message-of.ts';
 import { plural, someOf } from '../../../machines/plural.ts';
 import { pullRequestName, stateWords, waitsForWords } from '../../words/state-words.ts';
-import { durationText } from '../durations.ts';
-import { clockText, timeText } from '../local-time.ts';
 import { costText } from '../money.ts';
 import { attemptText, nextSteps, tokensText } from '../next-steps.ts';
 import { oneLine, stripControls } from '../safe-text.ts';
 import { joined, styled, type Text } from '../styled.ts';
-import { cutToWidth } from '../width.ts';
-import { wrapAfter, wrapLines } from '../wrap.ts';
-import { statusStyle } from './status-style.ts';
+import { clockText, durationText, timeText } from '../times.ts';
+import { cutToWidth, wrapAfter, wrapLines } from '../wrap.ts';
+import { statusStyle } from './render-list.ts';
 
 /** Its last attempt did not complete it. */
 const isClosedByHand = ({ status, attempt, result }: TaskView): boolean =>

@@ -1,5 +1,5 @@
 import { joined, type Style, styled, type Text } from '../styled.ts';
-import { cutToWidth, textWidth } from '../width.ts';
+import { cutToWidth, textWidth } from '../wrap.ts';
 
 export interface Cell {
   readonly text: string;

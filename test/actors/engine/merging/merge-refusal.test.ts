@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest';
-import { endOfAttempt, refusesMerge } from '../../../../src/actors/engine/merging/merge-refusal.ts';
+import {
+  endOfAttempt,
+  refusesMerge,
+} from '../../../../src/actors/engine/merging/request-merges.ts';
 import { describeRefusal } from '../../../../src/machines/errors.ts';
 import type { TaskId } from '../../../../src/machines/task.ts';
 

@@ -14,10 +14,10 @@ import {
 import { parsePostgresAddress } from '../../../../src/actors/store/postgres/address.ts';
 import { asStoreError, connectPostgres } from '../../../../src/actors/store/postgres/connect.ts';
 import {
+  createPostgresStore,
   openPostgresDatabase,
   type PostgresDatabase,
 } from '../../../../src/actors/store/postgres/database.ts';
-import { createPostgresStore } from '../../../../src/actors/store/postgres.ts';
 import type { Work } from '../../../../src/actors/store/rows/rows.ts';
 import { testUnless } from '../../../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres, ownServer } from '../../../support/postgres.ts';

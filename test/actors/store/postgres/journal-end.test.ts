@@ -1,8 +1,10 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { DatabaseGoneError } from '../../../../src/actors/store/port.ts';
 import { parsePostgresAddress } from '../../../../src/actors/store/postgres/address.ts';
-import { openPostgresDatabase } from '../../../../src/actors/store/postgres/database.ts';
-import { createPostgresStore } from '../../../../src/actors/store/postgres.ts';
+import {
+  createPostgresStore,
+  openPostgresDatabase,
+} from '../../../../src/actors/store/postgres/database.ts';
 import { describeUnless } from '../../../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres, ownServer } from '../../../support/postgres.ts';
 
