@@ -32,9 +32,9 @@ import {
   type SearchResult,
   searchWorkflow,
 } from '../../machines/workflow/workflow-search.ts';
-import { userFilesOf } from '../config/places/user-files.ts';
 import type { Project } from '../config/places/project.ts';
 import { liesIn } from '../config/places/project-root.ts';
+import { userFilesOf } from '../config/places/user-files.ts';
 import { deepBracketIn, quietly } from '../roles/parse-role.ts';
 
 export type LineOf = (path: readonly PropertyKey[]) => number;
