@@ -120,7 +120,9 @@ test('a server starts without the packages of providers and the table of prices'
   const packages = new Set(loaded.flatMap(bundledIn));
   expect(packages).toContain('fastify');
   expect(
-    [...packages].filter((name) => /^openai|^undici|^@ai-sdk|^@pydantic|^google-auth|^@smithy/.test(name)),
+    [...packages].filter((name) =>
+      /^openai|^undici|^@ai-sdk|^@pydantic|^google-auth|^@smithy/.test(name),
+    ),
   ).toEqual([]);
 });
 

@@ -4,7 +4,7 @@ import { plural } from '../../machines/plural.ts';
 import type { Client, Result } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { timeText } from '../output/local-time.ts';
+import { timeText } from '../output/times.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { timeOf } from './spans.ts';
 

@@ -1,7 +1,7 @@
 import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { timeText } from '../output/local-time.ts';
 import { renderTable } from '../output/render/table.ts';
+import { timeText } from '../output/times.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { secondsOf } from './spans.ts';
 

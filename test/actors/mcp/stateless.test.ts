@@ -8,7 +8,7 @@ import type { PeerInput, Transport } from '../../../src/actors/mcp/peer.ts';
 import { headerParameters, statelessHeaders } from '../../../src/actors/mcp/stateless.ts';
 import { openHttp, openStdio } from '../../../src/actors/mcp/transports.ts';
 import { childEnvironment } from '../../../src/actors/process/run-command.ts';
-import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
+import { createNoSandbox } from '../../../src/actors/sandbox/run-sandboxed.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const program = join(import.meta.dirname, '..', '..', 'support', 'mcp', 'changing-server.mjs');

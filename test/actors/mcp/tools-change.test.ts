@@ -4,7 +4,7 @@ import { openPins, openServers, placeFor } from '../../../src/actors/mcp/open-se
 import type { McpServer } from '../../../src/actors/mcp/port.ts';
 import type { Model, ModelEvent, ModelRequest } from '../../../src/actors/model/port.ts';
 import { childEnvironment } from '../../../src/actors/process/run-command.ts';
-import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
+import { createNoSandbox } from '../../../src/actors/sandbox/run-sandboxed.ts';
 import { framesOf, resultsOf, startMcpServer, stdioServer } from '../../support/mcp.ts';
 import { type Running, startSystem, untilStatus } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
