@@ -7,6 +7,7 @@ import { closest } from '../output/closest.ts';
 import { keptKeysProblem } from '../server/secrets/kept-keys.ts';
 import { ConfigError } from './config-error.ts';
 import { linesOfJson } from './json-lines.ts';
+import type { ConfigLayer } from './key-paths.ts';
 import type { Project } from './places/project.ts';
 import { existingUserFiles, userFilesOf } from './places/user-files.ts';
 import { type Policies, policyLayers, readPolicies, refusedAddresses } from './policy.ts';
@@ -202,11 +203,6 @@ const problemLines = (parsed: Parsed<unknown>, source: string, text = ''): reado
     : parsed.problems.map(
         (problem) => `${source}: ${describeConfigProblem(problem)}${lineText(text, problem.path)}`,
       );
-
-export interface ConfigLayer {
-  readonly source: string;
-  readonly tree: Readonly<Record<string, unknown>>;
-}
 
 export interface LoadedConfig extends Policies {
   readonly config: Config;

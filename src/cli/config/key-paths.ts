@@ -1,6 +1,11 @@
 import { isJsonObject } from '../../machines/json.ts';
-import type { ConfigLayer } from './config.ts';
 import { partsOfKey } from './schema/config-keys.ts';
+
+/** What one file, variable or flag sets. */
+export interface ConfigLayer {
+  readonly source: string;
+  readonly tree: Readonly<Record<string, unknown>>;
+}
 
 /** The value of a key such as `server.port`. */
 export const valueAt = (tree: unknown, key: string): unknown =>

@@ -12,8 +12,8 @@ import { addressKind } from '../../actors/network/addresses.ts';
 import { parseWithProblems } from '../../http/schema-problems.ts';
 import { isJsonObject, parseJson } from '../../machines/json.ts';
 import { messageOf } from '../../machines/message-of.ts';
-import type { ConfigLayer, LoadedConfig } from './config.ts';
 import { ConfigError } from './config-error.ts';
+import type { ConfigLayer } from './key-paths.ts';
 import { configKeys, partsOfKey } from './schema/config-keys.ts';
 import { type Config, configSections } from './schema/config-schema.ts';
 import { policyBounds } from './schema/policy-schema.ts';
@@ -291,7 +291,7 @@ const shown = (value: unknown): string =>
 export const policyTexts = ({
   policies,
   layers,
-}: Pick<LoadedConfig, 'policies' | 'layers'>): readonly string[] => {
+}: Pick<Policies, 'policies'> & { readonly layers: readonly ConfigLayer[] }): readonly string[] => {
   const asked = policies.map(({ file, require, atMost, only }) => {
     const rules = [
       ...leavesOf(require).map(([path, value]) => `${path.join('.')} is ${shown(value)}`),

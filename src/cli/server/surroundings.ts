@@ -1,4 +1,5 @@
-import type { ConfigLayer, LoadedConfig } from '../config/config.ts';
+import type { LoadedConfig } from '../config/config.ts';
+import type { ConfigLayer } from '../config/key-paths.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 
 /**
