@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { errorBody, requestErrors } from './error-table.ts';
-import { createThrottle, safeEqual, windowMs } from './people/callers.ts';
+import { addressOf, createThrottle, safeEqual, windowMs } from './people/callers.ts';
 import type { OnRequest } from './rpc-routes.ts';
 
 export interface ForgeWebhookOptions {
@@ -82,7 +82,7 @@ export const addForgeWebhook = (
   let bodies = 0;
 
   const refuseSignature = (request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    const { over, first } = throttle.failed(request.ip);
+    const { over, first } = throttle.failed(addressOf(request));
     if (first) log('too many deliveries with a wrong signature; they are throttled', {});
     return over
       ? refuseRest(

@@ -5,6 +5,7 @@ import { afterAnswer } from '../actors/store/rows/rows.ts';
 import type { Right, ServiceError } from '../machines/errors.ts';
 import { errorBody, errorStatuses, requestErrors } from './error-table.ts';
 import {
+  addressOf,
   type Caller,
   callerFor,
   createThrottle,
@@ -112,9 +113,13 @@ const refuseToken = (
 ): FastifyReply => {
   // A request without a token is no guess, so it is not counted.
   const guessed = request.headers.authorization !== undefined;
-  const { over, first } = guessed ? throttle.failed(request.ip) : { over: false, first: false };
+  const { over, first } = guessed
+    ? throttle.failed(addressOf(request))
+    : { over: false, first: false };
   if (first)
-    log('too many requests with a wrong token; they are throttled', { address: request.ip });
+    log('too many requests with a wrong token; they are throttled', {
+      address: addressOf(request),
+    });
   if (over)
     return reply
       .code(requestErrors.too_many_failures)

@@ -49,6 +49,7 @@ import {
   type PageSessions,
 } from './page-sessions.ts';
 import {
+  addressOf,
   callerFor,
   createIdentify,
   createThrottle,
@@ -135,7 +136,7 @@ const addPageRoutes = (app: FastifyInstance, options: PageRouteOptions): void =>
     const { code } = parseParams(codeSchema, jsonBody(request));
     const session = await sessions.exchange(code);
     if ('refused' in session)
-      return refuseCode(reply, session.refused, throttle.failed(request.ip).over);
+      return refuseCode(reply, session.refused, throttle.failed(addressOf(request)).over);
     onCodeOver(code);
     // The token that asked for it may have been replaced or revoked meanwhile.
     const found = await identify(session.token);

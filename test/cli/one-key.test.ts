@@ -92,6 +92,23 @@ test.each([
   expect(found?.[0] ?? null).toBe(asked);
 });
 
+testUnless(noSandbox).each([
+  ['auto', true],
+  ['off', false],
+])(
+  'OpenRouter at an address of your own, cache %s: asked to keep a prefix: %s',
+  async (cache, asks) => {
+    const provider = await startModelServer(() => ({ kind: 'answer', ...answers[1] }));
+    const openrouter = { base_url: `${provider.origin}/v1`, cache };
+    const project = openProject({ providers: { openrouter } });
+    const model = 'openrouter/anthropic/claude-sonnet-4.5';
+
+    await project.agentWith({ OPENROUTER_API_KEY: 'k' }, 'engineer', 'Say hello', '--model', model);
+
+    expect(JSON.stringify(provider.requests[0]?.body).includes('cache_control')).toBe(asks);
+  },
+);
+
 test('a run that cannot have its model says why, and what to do', async () => {
   const project = openProject({});
   const env = { ANTHROPIC_API_KEY: 'sk-ant-0123456789' };

@@ -85,7 +85,7 @@ const modelAt = (
     openFetch,
   }: Required<Pick<AiSdkOptions, 'timeouts'>> & { readonly openFetch: () => Promise<Fetch> },
 ): Model | null => {
-  const { type, baseURL, headers, cache, isDefault, access } = provider;
+  const { name, type, baseURL, headers, cache, isDefault, access } = provider;
   if (key === null || baseURL === null) return null;
   return lateModel(hostOf(baseURL), async () => {
     const options = { apiKey: key, baseURL, headers, timeouts, fetch: await openFetch() };
@@ -99,7 +99,8 @@ const modelAt = (
     const spoken = isDefault
       ? { protocol: api.protocol, compat: compatOf(api) }
       : { protocol: 'auto' as const };
-    return createOpenAiModel({ ...options, ...spoken });
+    const marksCache = name === 'openrouter' ? cache !== 'off' : undefined;
+    return createOpenAiModel({ ...options, ...spoken, marksCache });
   });
 };
 

@@ -74,14 +74,15 @@ export const createIdentify = ({ token, sessions, tokens, now }: IdentifyPorts):
   };
 };
 
-export const callerFor = (
-  { headers, ip, routeOptions }: FastifyRequest,
-  identity: Identity,
-): Caller => {
+/** A socket of a file has none: the hub asks by one. */
+export const addressOf = ({ ip }: { readonly ip: string | undefined }): string => ip ?? 'hub';
+
+export const callerFor = (request: FastifyRequest, identity: Identity): Caller => {
+  const { headers, routeOptions } = request;
   const isMcp = routeOptions.url?.startsWith('/mcp') === true;
   const isCli = headers['user-agent'] === cliAgent;
   const via = identity.isSession ? 'page' : isMcp ? 'mcp' : isCli ? 'cli' : 'rpc';
-  return { ...identity, via, address: ip };
+  return { ...identity, via, address: addressOf(request) };
 };
 
 /** Counts the failures of each caller within a minute. */

@@ -187,6 +187,7 @@ export const commandRights: Readonly<Record<string, Right | Table>> = {
   review: 'review',
   config: { show: 'read', get: 'read', path: 'read', '*': 'admin' },
   server: { status: 'read', logs: 'read', '*': 'admin' },
+  hub: { status: 'read', '*': 'admin' },
   auth: { status: 'read', '*': 'admin' },
   init: 'admin',
   store: 'admin',

@@ -194,19 +194,17 @@ const encodeConversation = (
   return [{ role: 'system', content: kept(system) }, ...encoded];
 };
 
-const marksCache = (host: string, model: string): boolean =>
-  host === 'openrouter.ai' && model.startsWith('anthropic/');
-
 export const encodeChatRequest = (
   { model, system, messages, images, tools, maxTokens, wordsOnly = false }: ModelRequest,
   compat: Compat,
   host: string,
+  marksCache = host === 'openrouter.ai',
 ): ChatCompletionCreateParamsStreaming => ({
   model,
   stream: true,
   ...(compat.streamOptions ? { stream_options: { include_usage: true } } : {}),
   messages: encodeConversation(system, encodeChatMessages({ messages, model, images }, compat), {
-    isKept: marksCache(host, model),
+    isKept: marksCache && model.startsWith('anthropic/'),
   }),
   ...(tools.length === 0
     ? {}
@@ -312,17 +310,23 @@ const chunksOfCompletion = ({ choices, ...rest }: JsonObject): readonly ChatComp
 
 export interface OpenAiChatOptions extends ProviderOptions {
   readonly compat?: Compat;
+  /** Asks for models of Anthropic to be kept; unset: at openrouter.ai. */
+  readonly marksCache?: boolean;
 }
 
 export const createOpenAiChatModel = ({
   compat = defaultCompat,
+  marksCache,
   ...options
 }: OpenAiChatOptions): Model => {
   const host = hostOf(options.baseURL);
   return createOpenAiCall<ChatCompletionChunk>(options, {
     open: (client, request, signal) =>
       client.chat.completions
-        .create(encodeChatRequest(request, compat, host), { signal, headers: keyHeader(request) })
+        .create(encodeChatRequest(request, compat, host, marksCache), {
+          signal,
+          headers: keyHeader(request),
+        })
         .asResponse(),
     createAssembly: () => createChatAssembly(compat),
     chunksOf: chunksOfCompletion,
