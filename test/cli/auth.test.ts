@@ -319,3 +319,17 @@ test('a run says that others can read the file of keys', async () => {
   });
   expect(status.out).toMatch(/model +missing: .*readable by others/);
 });
+
+test('after a login explain says that the model was missing, and is no more', async () => {
+  const project = open();
+  const id = (await project.agent('create', 'Say hello', '--role', 'engineer')).out.trim();
+  const refused = await project.agent('engineer', id);
+  const before = await project.agent('explain', id);
+  await project.login('anthropic', first);
+
+  const after = await project.agent('explain', id);
+
+  expect(refused.code).toBe(7);
+  expect(before.out).toMatch(/because OPENAI_API_KEY is not set/);
+  expect(after.out).toMatch(/because no model was set up when its run was to begin/);
+});

@@ -200,16 +200,29 @@ const wouldBeRefused = (
 const isoOrNull = (at: number | null): string | null =>
   at === null ? null : new Date(at).toISOString();
 
+/** What was, where the guard of a refusal holds by now: a task may have been away with its branch. */
+const pastRefusals: Readonly<
+  Partial<Record<string, { readonly guard: RunGuard; readonly was: string }>>
+> = {
+  task_not_found: { guard: 'taskExists', was: 'it was missing in the tracker' },
+  tracker_conflict: { guard: 'heldByNobodyElse', was: 'somebody else held it in the tracker' },
+  project_refused: { guard: 'projectCanBeUsed', was: 'agents could not work in the project' },
+  credential_missing: { guard: 'modelCanBeCalled', was: 'no model was set up' },
+};
+
 /** Evaluates the guards with the newest finding; changes nothing. */
 export const explain = (snapshot: TaskSnapshot, given: ExplainInputs): Explanation => {
   const { finding, blockers, cycle, awaiting } = given;
   const context: TaskContext = { ...snapshot.context, finding };
   const guards = [
-    ...runGuardNames.map((guard) => ({
-      guard,
-      value: runGuards[guard]({ context }),
-      inputs: inputs[guard](context),
-    })),
+    // A parked attempt goes on by itself.
+    ...runGuardNames
+      .filter((guard) => guard !== 'hasAttemptsLeft' || !snapshot.hasTag('parked'))
+      .map((guard) => ({
+        guard,
+        value: runGuards[guard]({ context }),
+        inputs: inputs[guard](context),
+      })),
     ...(hasSlot(snapshot, given) ? [] : explainSlots(context.taskId, given)),
   ];
   const { refusal: refused, deadlineAt } = snapshot.context;
@@ -218,13 +231,10 @@ export const explain = (snapshot: TaskSnapshot, given: ExplainInputs): Explanati
     refused?.code === 'dependencies_unmet' && blockers.length > 0
       ? `; now: ${cycle ?? blockers.join(', ')}`
       : '';
-  // It may have been away, as while another branch was checked out.
-  const isBack = refused?.code === 'task_not_found' && runGuards.taskExists({ context });
-  const isFree = refused?.code === 'tracker_conflict' && runGuards.heldByNobodyElse({ context });
-  const before = isBack ? 'it was missing' : isFree ? 'somebody else held it' : null;
+  const once = refused === null ? undefined : pastRefusals[refused.code];
   const refusedWhy =
-    before !== null
-      ? `${before} in the tracker when its run was to begin; nobody has asked for a run since`
+    once !== undefined && runGuards[once.guard]({ context })
+      ? `${once.was} when its run was to begin; nobody has asked for a run since`
       : refused === null
         ? null
         : `${describeRefusal(refused)}${since}`;
