@@ -151,7 +151,15 @@ export const openSystem = async (
       maxTokens: 100,
       contextWindow: null,
       defaultModel: 'scripted',
-      placeOf: (model) => ({ model, baseUrl: null, missing: 'OPENAI_API_KEY', remedy: '' }),
+      placeOf: (model) => ({
+        ...{ model, baseUrl: null, missing: 'OPENAI_API_KEY', remedy: '' },
+        ...{ keysProblem: null, refusal: null },
+      }),
+      assistantRefusal: () => null,
+      bounds: {
+        ...{ hosts: true, maxTurns: null, maxTokensTotal: null, maxCostUsd: null },
+        ...{ timeoutMs: null, runUsd: null },
+      },
       ...options,
     },
     {

@@ -10,7 +10,8 @@ import { requireRole, ServiceError } from '../machines/errors.ts';
 import { digestOf, secret } from './page-sessions.ts';
 import type { Caller } from './people/callers.ts';
 import type { Guard } from './people/guard.ts';
-import { needsOfMethod, ownerName } from './people/rights.ts';
+import { ownerName } from './people/names.ts';
+import { needsOfMethod } from './people/rights.ts';
 import {
   auditParamsSchema,
   changeParamsSchema,

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { OfflineService } from '../../actors/engine/queries/offline-tasks.ts';
 import type { Method } from '../../http/methods.ts';
 import type { Caller } from '../../http/people/callers.ts';
-import { ownerName } from '../../http/people/rights.ts';
+import { ownerName } from '../../http/people/names.ts';
 import { isServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { type Project, stateFiles, taskFiles } from '../config/places/project.ts';

@@ -1,4 +1,4 @@
-import { cliAgent } from '../../http/people/rights.ts';
+import { cliAgent } from '../../http/people/names.ts';
 import type { CallError } from './client.ts';
 import {
   type Address,

@@ -4,7 +4,8 @@ import type { Answer } from '../../actors/store/port.ts';
 import { afterAnswer } from '../../actors/store/rows/rows.ts';
 import type { KeptToken, Tokens } from '../../actors/store/rows/token-rows.ts';
 import { digestOf, type PageSessions } from '../page-sessions.ts';
-import { cliAgent, ownerName, type TokenRights, tokenRights } from './rights.ts';
+import { cliAgent, ownerName } from './names.ts';
+import { type TokenRights, tokenRights } from './rights.ts';
 
 const bytesOf = (text: string): Buffer => createHash('sha256').update(text).digest();
 /** Constant time. */

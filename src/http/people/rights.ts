@@ -201,9 +201,3 @@ export const needsOfCommand = (name: string, action: unknown): Right | null => {
   if (found === undefined || typeof found === 'string') return found ?? null;
   return found[action === undefined ? 'show' : String(action)] ?? found['*'] ?? null;
 };
-
-/** The User-Agent of our command line. Anybody may send it: it tells the way, and gives no right. */
-export const cliAgent = 'agent-cli';
-
-/** The name of whoever has the token of the server. */
-export const ownerName = 'owner';
