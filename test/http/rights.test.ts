@@ -2,6 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { expect, test } from 'vitest';
+import { type AuditLine, hashOfLine } from '../../src/actors/store/rows/audit-rows.ts';
 import { commandTable } from '../../src/cli/command-table.ts';
 import { mcpToolNames } from '../../src/http/mcp/tools.ts';
 import { createMethods } from '../../src/http/methods.ts';
@@ -18,6 +19,11 @@ import { rights } from '../../src/machines/errors.ts';
 import { finish, startServer, token } from '../support/running.ts';
 
 type Server = Awaited<ReturnType<typeof startServer>>;
+type AuditView = Omit<AuditLine, 'at' | 'taskId' | 'about'> & {
+  readonly at: string;
+  readonly task_id?: string;
+  readonly about?: string;
+};
 const everyRight = [...rights, 'runner'] as const;
 
 const send = async (
@@ -277,4 +283,29 @@ test('whoever ran a task does not merge it where policy.merge is not_author', as
   );
   expect(many.result.refused).toMatchObject([{ task_id, code: 'forbidden' }]);
   expect(other.result.status).toBe('nothing');
+});
+
+test('text that no database keeps as it is leaves the audit log whole, and the server at work', async () => {
+  const server = await startServer();
+  const given = await makeToken(server, 'run');
+  for (const workflow_id of ['\ud800', 'a\0b', `${'x'.repeat(99)}\u{1f600}`])
+    await call(server, given, 'workflow.cancel', { workflow_id });
+
+  const { lines } = (await call(server, token, 'audit')).result;
+  const hashes = lines.map(({ at, task_id, about, ...line }: AuditView) =>
+    hashOfLine({ ...line, at: Date.parse(at), taskId: task_id ?? null, about: about ?? null }),
+  );
+  expect(hashes).toEqual(lines.map(({ hash }: AuditView) => hash));
+  expect(hashes).toHaveLength(4);
+});
+
+test('one request has at most 1,000 lines in the audit log', async () => {
+  const server = await startServer();
+  const given = await makeToken(server, 'run');
+  const list = (from: number) => Array.from({ length: 1_000 }, (_, at) => `bd-${from + at}`);
+  const inner = { task_ids: list(1_000), accepted: list(2_000) };
+  const params = { task_ids: list(0), message: { ...inner, message: { items: list(3_000) } } };
+  await call(server, given, 'cancel', params);
+
+  expect((await call(server, token, 'audit', { limit: 1 })).result.end.seq).toBe(1_001);
 });

@@ -4,7 +4,7 @@ import { isJsonObject } from '../../machines/json.ts';
 import { parseTaskId } from '../../machines/task.ts';
 import { A2aError } from '../a2a/errors.ts';
 import { type Caller, createThrottle } from './callers.ts';
-import { holds } from './rights.ts';
+import { holds, tokenRights } from './rights.ts';
 
 type Asker = Pick<Caller, 'name' | 'rights' | 'via' | 'address'>;
 
@@ -38,7 +38,8 @@ const idIn = (value: unknown): string[] => {
 const tasksIn = (given: unknown): ReadonlySet<string> => {
   const found = new Set<string>();
   const add = (value: unknown): void => {
-    for (const id of idIn(isJsonObject(value) ? value['task_id'] : value)) found.add(id);
+    for (const id of idIn(isJsonObject(value) ? value['task_id'] : value))
+      if (found.size < tasksAtMost) found.add(id);
   };
   const look = (value: unknown): void => {
     if (!isJsonObject(value)) return;
@@ -54,13 +55,16 @@ const tasksIn = (given: unknown): ReadonlySet<string> => {
   return found;
 };
 
+/** Text that every database keeps as it is: else the hash of its line would be that of another one. */
+const plainText = /^[\w.:-]{1,100}$/;
+
 /** The name of a token, or the id of a workflow. */
 const aboutIn = (given: unknown): string | null => {
   if (!isJsonObject(given)) return null;
   const { name, rights, workflow_id: workflow } = given;
-  if (typeof workflow === 'string') return workflow.slice(0, 100);
+  if (typeof workflow === 'string') return plainText.test(workflow) ? workflow : null;
   if (typeof name !== 'string' || !/^[a-z0-9][a-z0-9._@-]{0,63}$/.test(name)) return null;
-  return typeof rights === 'string' ? `${name} (${rights.slice(0, 20)})` : name;
+  return tokenRights.some((known) => known === rights) ? `${name} (${rights})` : name;
 };
 
 const codeOf = (error: unknown): string => {
