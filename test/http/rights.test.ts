@@ -309,3 +309,33 @@ test('one request has at most 1,000 lines in the audit log', async () => {
 
   expect((await call(server, token, 'audit', { limit: 1 })).result.end.seq).toBe(1_001);
 });
+
+test('a run that publishes its work needs review, whatever asks for it', async () => {
+  const server = await startServer({ turns: [finish()] });
+  const given = await makeToken(server, 'run');
+  const reviewer = await makeToken(server, 'review');
+  const options = { publish: true };
+  const { task_id } = (await call(server, given, 'create', { description: 'x' })).result;
+  const metadata = { 'urn:agent-task-server:a2a:task-graph:v1': { options } };
+  const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }], metadata };
+  const tool = { name: 'run', arguments: { task_ids: [task_id], role: 'engineer', options } };
+
+  for (const [method, params] of [
+    ['execute', { task_id, role: 'engineer', options }],
+    ['run', { task_ids: [task_id], role: 'engineer', options }],
+    ['retry', { task_id, options }],
+    ['SendMessage', { message }],
+    ['SendStreamingMessage', { message }],
+  ] as const)
+    expect([method, (await call(server, given, method, params)).error?.code]).toEqual([
+      method,
+      -32034,
+    ]);
+  const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: tool };
+  const answer = await send(server, '/mcp', given, { body });
+  expect(answer.body.result.structuredContent.error.code).toBe('forbidden');
+  const rest = await send(server, '/a2a/rest/message:send', given, { body: { message } });
+  expect(rest.status).toBe(403);
+  const allowed = { task_id, role: 'engineer', options };
+  expect((await call(server, reviewer, 'execute', allowed)).result.task_id).toBe(task_id);
+});

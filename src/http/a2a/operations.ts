@@ -6,10 +6,11 @@ import { requireAllowedHost } from '../../actors/network/addresses.ts';
 import type { EntryReads, Store } from '../../actors/store/port.ts';
 import type { PushConfig, PushConfigs } from '../../actors/store/rows/push-configs.ts';
 import { isServiceError } from '../../machines/errors.ts';
+import { isJsonObject } from '../../machines/json.ts';
 import type { Role } from '../../machines/task.ts';
 import type { Caller } from '../people/callers.ts';
 import type { Guard } from '../people/guard.ts';
-import { operationRights } from '../people/rights.ts';
+import { needsOfOperation } from '../people/rights.ts';
 import { A2aError, fromService, invalidParams } from './errors.ts';
 import { artifactsWithPatch, followRun } from './follow-run.ts';
 import { listRuns, type TaskList } from './list.ts';
@@ -17,6 +18,7 @@ import {
   type A2aTask,
   type A2aVersion,
   type Artifact,
+  extensionUri,
   isInterrupted,
   isTerminal,
   type StreamResponse,
@@ -372,7 +374,11 @@ export const createOperations = (ports: OperationPorts): Operations => {
       operation: (given: unknown, context: OperationContext) => Promise<Result>,
     ) =>
     (params: unknown, context: OperationContext): Promise<Result> => {
-      const asked = { action: name, needs: operationRights[name] ?? 'admin', params };
+      const own = ['message', 'metadata', extensionUri].reduce<unknown>(
+        (value, key) => (isJsonObject(value) ? value[key] : undefined),
+        params,
+      );
+      const asked = { action: name, needs: needsOfOperation(name, own) ?? 'admin', params };
       const caller = { ...context.caller, via: 'a2a' } as const;
       return ports.guard.carryOut(caller, asked, () => operation(params, context));
     };

@@ -107,11 +107,20 @@ export const methodRights: Table = {
   'token.revoke': 'admin',
 };
 
-/** To allow or deny calls is an approval; an answer in words is none. */
-export const needsOfMethod = (method: string, params: unknown): Right | undefined =>
-  method === 'respond' && isJsonObject(params) && params['decision'] !== undefined
-    ? 'review'
-    : methodRights[method];
+const isPublishing = (options: unknown): boolean =>
+  isJsonObject(options) && options['publish'] === true;
+
+/**
+ * To allow or deny calls is an approval; an answer in words is none. A run that publishes its work
+ * publishes.
+ */
+export const needsOfMethod = (method: string, params: unknown): Right | undefined => {
+  const given = isJsonObject(params) ? params : {};
+  const isMore =
+    (method === 'respond' && given['decision'] !== undefined) || isPublishing(given['options']);
+  const needs = methodRights[method];
+  return needs === 'run' && isMore ? 'review' : needs;
+};
 
 /** Operations of A2A, in every version and binding. No message of A2A grants an approval. */
 export const operationRights: Table = {
@@ -127,6 +136,12 @@ export const operationRights: Table = {
   SendStreamingMessage: 'run',
   CancelTask: 'run',
 };
+
+/** `own`: what a message says under our extension. */
+export const needsOfOperation = (name: string, own: unknown): Right | undefined =>
+  operationRights[name] === 'run' && isJsonObject(own) && isPublishing(own['options'])
+    ? 'review'
+    : operationRights[name];
 
 /** Tools of MCP. `answer` also decides where `mcp.answer` is all, which needs review. */
 export const toolRights: Table = {
