@@ -1,8 +1,9 @@
-import { chmodSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from '../../src/actors/store/database.ts';
 import { openProject } from '../support/cli.ts';
+import { openHub } from '../support/hub.ts';
 
 const linesOf = (out: string): { [key: string]: string }[] =>
   out
@@ -77,6 +78,34 @@ test('a token comes from a file, too, and a bad one is refused without being sho
     ['bob', 'cli', 'create', 'allowed'],
     ['bob', 'cli', 'create', 'done'],
   ]);
+});
+
+test('open with a token signs in with its rights, and the hub never has it', async () => {
+  const project = openProject();
+  const { env, hub } = openHub(onTestFinished, [project]);
+  const made = await project.agentWith(
+    env,
+    ...['token', 'create', '--name', 'ana', '--rights', 'admin', '--json'],
+  );
+  const asAna = { ...env, AGENT_TOKEN: JSON.parse(made.out).token };
+  const { pid } = JSON.parse((await project.agentWith(asAna, 'hub', 'start', '--json')).out);
+
+  const opened = await project.agentWith(asAna, 'open', '--print');
+  const wrong = await project.agentWith({ ...env, AGENT_TOKEN: 'ats_wrong' }, 'open', '--print');
+  const { origin, hash } = new URL(opened.out.trim());
+  const headers = { 'content-type': 'application/json' };
+  const body = JSON.stringify({ code: hash.slice('#c='.length) });
+  const login = await fetch(`${origin}/page/session`, { method: 'POST', headers, body });
+  const { token } = (await login.json()) as { token: string };
+  const who = await fetch(`${origin}/page/session`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+
+  expect(await who.json()).toMatchObject({ name: 'ana', rights: 'admin' });
+  expect([wrong.code, wrong.out]).toEqual([8, '']);
+  if (process.platform === 'linux')
+    expect(readFileSync(`/proc/${pid}/environ`, 'utf8')).not.toContain('AGENT_TOKEN');
+  expect((await hub('stop')).code).toBe(0);
 });
 
 test('the audit log names what was done without a server, and shows its lines in several forms', async () => {

@@ -81,9 +81,9 @@ const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false 
 /** It lives long and keeps little: without this, what one request leaves stays for hours. */
 const nodeFlags = ['--max-semi-space-size=1', '--optimize-for-size'];
 
-/** What belongs to one project is not the hub's. */
+/** What belongs to one project, or to one command, is not the hub's. */
 const withoutProject = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv => {
-  const { AGENT_STATE_DIR: _, AGENT_SERVER_CONFIG: __, ...rest } = env;
+  const { AGENT_STATE_DIR: _, AGENT_SERVER_CONFIG: __, AGENT_TOKEN: ___, ...rest } = env;
   return rest;
 };
 

@@ -118,11 +118,15 @@ const openThroughFile = async (
   return opened;
 };
 
-/** The address holds a code that works once and for 60 seconds. */
+/**
+ * The address holds a code that works once and for 60 seconds. A login of the hub has the rights of
+ * the owner, so a token of a person opens the page of the server.
+ */
 export const openPage = async (context: CommandContext, args: OpenArgs): Promise<number> => {
-  const { io, json, env } = context;
+  const { io, json, env, project } = context;
   const { print, direct, start } = args;
-  const isAtHub = !direct && (start || (await findHub(env)) !== null);
+  const isOwn = !direct && project.token === undefined;
+  const isAtHub = isOwn && (start || (await findHub(env)) !== null);
   const found = await (isAtHub ? addressAtHub(context, args) : addressAtServer(context, args));
   const { url, expires_at } = found;
   if (json) io.json({ url, expires_at });
