@@ -1,6 +1,8 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { loadConfig } from '../../src/cli/config/config.ts';
+import { settingsFrom } from '../../src/cli/config/settings.ts';
 import { openProject } from '../support/cli.ts';
 import { noSandbox, notRoot, testUnless } from '../support/needs.ts';
 import { temporaryFolder } from '../support/temporary.ts';
@@ -70,6 +72,38 @@ asRoot('what a role has of its own is held, too', { tags }, async () => {
   expect(await counted('sandbox.memory_mb')).toBe(2_048);
   expect(await counted('sandbox.allow_task_network')).toBe(false);
 });
+
+asRoot('what the file of a role sets is held, too', { tags }, () => {
+  const { env, configFile, root } = under(
+    { require: { sandbox: { network: false }, agent: { require_approval: ['bash'] } } },
+    { roles: { engineer: { file: 'engineer.yml' } } },
+  );
+  const file = join(configFile, '..', 'engineer.yml');
+  writeFileSync(file, 'network: true\nrequire_approval: [write]\n');
+
+  const loaded = loadConfig({ config: configFile }, { ...process.env, ...env });
+  const { engineer } = settingsFrom(loaded, root).roles;
+
+  expect([engineer.network, engineer.approvals]).toEqual([false, ['bash', 'write']]);
+});
+
+asRoot.for([
+  ['in a list', { notify: { webhooks: [{ url: 'https://evil.org/x', secret_env: 'S' }] } }],
+  ['in capitals', { mcp: { servers: { x: { url: 'HTTPS://evil.org/' } } } }],
+  ['after a space', { mcp: { servers: { x: { url: ' https://evil.org/' } } } }],
+  ['of a database', { store: { url: 'postgres://me@evil.org:5432/db' } }],
+] as const)(
+  'an address %s is refused where only.hosts leaves it out',
+  { tags },
+  async ([, config]) => {
+    const { agentWith, env } = under({ only: { hosts: ['*.example.com'] } }, config);
+
+    expect(await agentWith(env, 'config', 'get', 'agent.max_turns')).toMatchObject({
+      code: 78,
+      err: expect.stringContaining('evil.org is not among policy.only.hosts'),
+    });
+  },
+);
 
 testUnless(notRoot ?? noSandbox)('a run cannot pass it by its flags', { tags }, async () => {
   const only = { providers: ['anthropic'], models: ['anthropic/claude-*'] };

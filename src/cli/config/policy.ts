@@ -86,13 +86,35 @@ const withLeaf = (tree: Tree, [first = '', ...rest]: Path, value: unknown): Tree
 const at = (tree: unknown, path: Path): unknown =>
   path.reduce<unknown>((value, part) => (isJsonObject(value) ? value[part] : undefined), tree);
 
+/** The key by which a role has its own value of a setting; null: no role has. */
+const roleKeyOf = (path: Path): string | null => {
+  const [section, key = ''] = path;
+  const isOfRoles = section === 'agent' || path.join('.') === 'sandbox.network';
+  return path.length === 2 && isOfRoles ? key : null;
+};
+
 /** The same setting where a role has its own. */
 const ofRoles = ({ roles }: Config, path: Path): readonly Path[] => {
-  const [section, key = ''] = path;
-  if (path.length !== 2 || (section !== 'agent' && path.join('.') !== 'sandbox.network')) return [];
+  const key = roleKeyOf(path);
+  if (key === null) return [];
   return Object.entries(roles).flatMap(([role, own]) =>
     at(own, [key]) === undefined ? [] : [['roles', role, key]],
   );
+};
+
+/** What the file of a role sets, which is no layer, under the same rules. */
+export const heldByPolicies = <Parts extends object>(
+  parts: Parts,
+  { policies }: Pick<Policies, 'policies'>,
+): Parts => {
+  const held = { ...parts };
+  for (const [path, wanted] of policies.flatMap(({ require }) => leavesOf(require))) {
+    const key = roleKeyOf(path);
+    const mine = key === null ? undefined : at(held, [key]);
+    if (key !== null && mine !== undefined)
+      Object.assign(held, { [key]: strictest(path, mine, wanted) });
+  }
+  return held;
 };
 
 const limitedAt = (path: Path, mine: unknown, limit: number): number => {
@@ -243,6 +265,13 @@ export const policyLayers = (
   return layers;
 };
 
+/** With what is in lists. */
+const textsOf = (value: unknown, path: Path): readonly (readonly [Path, string])[] => {
+  if (typeof value === 'string') return [[path, value]];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]) => textsOf(inner, [...path, key]));
+};
+
 const isLoopback = (host: string): boolean =>
   host === 'localhost' || (isIP(host) !== 0 && addressKind(host) === 'loopback');
 
@@ -260,9 +289,9 @@ export const hostRefusal = (
 
 /** Addresses that the user has set and may not. */
 export const refusedAddresses = (given: Tree, policy: Config['policy']): readonly string[] =>
-  leavesOf(given).flatMap(([path, value]) => {
-    const isAddress =
-      typeof value === 'string' && /^https?:\/\//.test(value) && URL.canParse(value);
+  textsOf(given, []).flatMap(([path, value]) => {
+    // Spaces around it and capitals in its scheme make no other address.
+    const isAddress = /^\s*[a-z][a-z0-9+.-]*:\/\//i.test(value) && URL.canParse(value);
     const refusal = isAddress ? hostRefusal(policy, value) : null;
     return refusal === null ? [] : [`${path.join('.')}: ${refusal}`];
   });

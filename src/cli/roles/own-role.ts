@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path';
 import type { Role } from '../../machines/task.ts';
 import { configFolder, type LoadedConfig } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
+import { heldByPolicies } from '../config/policy.ts';
 import { parseRole } from './parse-role.ts';
 import { type RoleKeys, userRole } from './role-schema.ts';
 
@@ -73,7 +74,12 @@ export const ownRole = (
 ): { readonly parts: OwnParts; readonly file: string | null } => {
   const { keys, prompt, fromFile } = readOwnRole(loaded, role);
   return {
-    parts: { ...fromFile?.parts, ...partOf(fromFile?.prompt), ...keys, ...partOf(prompt) },
+    parts: {
+      ...heldByPolicies({ ...fromFile?.parts }, loaded),
+      ...partOf(fromFile?.prompt),
+      ...keys,
+      ...partOf(prompt),
+    },
     file: fromFile?.own.path ?? null,
   };
 };
