@@ -29,6 +29,8 @@ describe.each(guides)('%s', (page) => {
 
   test('shows only configuration that a server accepts', () => {
     for (const code of codeOf(page, 'json')) {
+      // A policy is no configuration; what it requires is a part of one.
+      if ('at_most' in JSON.parse(code)) continue;
       const file = join(temporaryFolder(), 'config.json');
       writeFileSync(file, code);
       expect(() => loadConfig({ config: file }, {})).not.toThrow();

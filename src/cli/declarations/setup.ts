@@ -1,3 +1,4 @@
+import { UsageError } from '../words/usage-error.ts';
 import { type CliCommand, defineCommand, readsConfig, startsServer, taskWord } from './command.ts';
 
 const serverCommand = defineCommand({
@@ -301,6 +302,8 @@ export const setupCommands: readonly CliCommand[] = [
       ['agent token revoke ana', 'it stops at once, with its streams and logins'],
     ],
     run: async (context, { action, who, config, ...given }) => {
+      if (who !== undefined && action !== 'revoke')
+        throw new UsageError(`token does not take ${JSON.stringify(who)}: see agent token --help`);
       if (action === undefined || action === 'rotate') {
         const { rotateToken, showToken } = await import('../server/server-commands.ts');
         return action === 'rotate' ? rotateToken(context, config) : showToken(context, config);

@@ -5,7 +5,7 @@ import { isRoleLabel, roleLabel } from '../../machines/role-label.ts';
 import type { Client } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { callForTask, readTask } from '../client/task-answers.ts';
-import { hasTerminal } from '../output/ask.ts';
+import { hasTerminal } from '../output/editor.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { UsageError } from '../words/usage-error.ts';

@@ -19,7 +19,7 @@ import {
 } from '../../actors/files/image.ts';
 import { mebibytesText } from '../../machines/bytes.ts';
 import { plural } from '../../machines/plural.ts';
-import { hasTerminal, openEditor } from '../output/ask.ts';
+import { hasTerminal, openEditor } from '../output/editor.ts';
 import { fileProblem } from '../output/file-problem.ts';
 import { UsageError } from '../words/usage-error.ts';
 

@@ -46,8 +46,8 @@ test('a request is sent as it is given, with its token and the length of its bod
 
   const { host } = new URL(url);
   expect(asked).toEqual([
-    `GET /health HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`,
-    `POST /a HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\ncontent-type: application/json\r\nauthorization: Bearer secret\r\ncontent-length: 4\r\n\r\n"ü"`,
+    `GET /health HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\nuser-agent: agent-cli\r\n\r\n`,
+    `POST /a HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\nuser-agent: agent-cli\r\ncontent-type: application/json\r\nauthorization: Bearer secret\r\ncontent-length: 4\r\n\r\n"ü"`,
   ]);
 });
 
