@@ -1,11 +1,9 @@
-import { createHash } from 'node:crypto';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { onTestFinished } from 'vitest';
 import { answerGit } from '../git-http.ts';
 import { carryOut, createFaults } from './faults.ts';
-import { type Answer, mergePull, notFound, type Route, routes } from './routes.ts';
+import { mergePull, notFound, type Route, routes } from './routes.ts';
+import { isGitAllowed, listen, read, send } from './serving.ts';
 import {
   createState,
   type Issue,
@@ -45,25 +43,6 @@ export interface Heard {
   readonly status: number;
 }
 
-const listen = async (
-  answer: (request: IncomingMessage, response: ServerResponse) => void,
-): Promise<string> => {
-  const server = createServer(answer);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-};
-
-const read = async (request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> => {
-  const parts: Buffer[] = [];
-  for await (const part of request) parts.push(part as Buffer);
-  const text = Buffer.concat(parts).toString();
-  return text === '' ? {} : (JSON.parse(text) as Record<string, unknown>);
-};
-
 const repositoryPath = /^\/repos\/([^/]+)\/([^/]+)(?:\/(.*))?$/;
 const byId = '/repositories/1';
 
@@ -81,21 +60,6 @@ const find = (state: State, routes: readonly Route[], method: string, path: stri
     if (verb === method && found !== null) return { answer, found: found.slice(1) };
   }
   return null;
-};
-
-const etagOf = (body: unknown): string =>
-  `W/"${createHash('sha256').update(JSON.stringify(body)).digest('hex')}"`;
-
-const send = (request: IncomingMessage, response: ServerResponse, answer: Answer): void => {
-  const { status = 200, body = {}, headers = {} } = answer;
-  const etag = etagOf([body, headers]);
-  const isSame = request.method === 'GET' && request.headers['if-none-match'] === etag;
-  response.writeHead(isSame ? 304 : status, {
-    'content-type': 'application/json; charset=utf-8',
-    ...headers,
-    ...(request.method === 'GET' && status === 200 ? { etag } : {}),
-  });
-  response.end(isSame ? undefined : JSON.stringify(body));
 };
 
 /** What people, and programs other than ours, do there. */
@@ -252,11 +216,7 @@ export const openForge = async (
     }
     const [, rest] = /^\/acme\/[^/]+\.git(\/.*)$/.exec(url.pathname) ?? [];
     note(request, response, `git ${url.pathname}${url.search}`, heard);
-    const basic = `Basic ${Buffer.from(`x-access-token:${token}`).toString('base64')}`;
-    if (request.headers.authorization !== basic) {
-      response.writeHead(401, { 'www-authenticate': 'Basic realm="GitHub"' }).end();
-      return;
-    }
+    if (!isGitAllowed(token, request, response)) return;
     if (state.gitMovedTo !== null && rest !== undefined)
       response.writeHead(301, { location: `${state.gitMovedTo}${rest}${url.search}` }).end();
     else if (rest === undefined) response.writeHead(404).end();
