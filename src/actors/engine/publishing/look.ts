@@ -30,12 +30,18 @@ interface LookPorts {
 /** The branch of the one pull request that is open for what a task depends on; null: none, or several. */
 export type StackedOn = (task: TaskView) => Promise<string | null>;
 
-/** What was read last, so that only what changed is read again. */
-interface Known {
-  readonly found: PullRequestStatus;
+/** Comments as they were read last. */
+export interface CommentsRead {
   readonly comments: readonly ForgeComment[];
-  /** When the comments were read (epoch ms). */
+  /** Epoch ms. */
   readonly readAt: number;
+  /** When the pull request was first seen with its `updatedAt` (epoch ms). */
+  readonly updatedSeenAt: number;
+}
+
+/** What was read last, so that only what changed is read again. */
+interface Known extends CommentsRead {
+  readonly found: PullRequestStatus;
   /** Since when a check of this head has failed; null: none has. */
   readonly redSince: number | null;
   /** As of `StackedOn`. */
@@ -47,6 +53,8 @@ export type KnownPullRequests = Map<TaskId, Known>;
 
 /** Comments are read again after so long, also when the forge says that nothing changed. */
 const commentsForMs = 300_000;
+/** Times of a forge have whole seconds. */
+const forgeTimesMs = 1_000;
 /** So long, the checks beside a failed one are waited for. */
 const otherChecksMs = 600_000;
 /** A closed pull request is looked at so long: a person may open it again. */
@@ -84,17 +92,22 @@ const rulesOf = ({
   merge,
 }: PublishSettings): PullRequestRules => ({ onChecks, onComments, maxRounds, merge });
 
-const readComments = async (
-  forge: Forge,
-  found: PullRequestStatus,
-  before: Known | null,
+/** Reads the comments again, unless nothing can have been written since they were read. */
+export const readComments = async (
+  forge: Pick<Forge, 'comments'>,
+  found: Pick<PullRequestStatus, 'number' | 'updatedAt'>,
+  before: (CommentsRead & { readonly found: Pick<PullRequestStatus, 'updatedAt'> }) | null,
   now: number,
   signal: AbortSignal,
-): Promise<Pick<Known, 'comments' | 'readAt'>> => {
-  const isKnown = before !== null && before.found.updatedAt === found.updatedAt;
-  if (isKnown && now - before.readAt < commentsForMs)
-    return { comments: before.comments, readAt: before.readAt };
-  return { comments: await forge.comments(found.number, signal), readAt: now };
+): Promise<CommentsRead> => {
+  const isSame = before !== null && before.found.updatedAt === found.updatedAt;
+  const updatedSeenAt = isSame ? before.updatedSeenAt : now;
+  if (isSame && now - before.readAt < commentsForMs) {
+    const { comments, readAt } = before;
+    // A second comment within one second leaves the time of the pull request as it is.
+    if (readAt - updatedSeenAt >= forgeTimesMs) return { comments, readAt, updatedSeenAt };
+  }
+  return { comments: await forge.comments(found.number, signal), readAt: now, updatedSeenAt };
 };
 
 const toSeen = (
@@ -137,7 +150,7 @@ export const createWatch = (ports: LookPorts, pulse: Pulse, known: KnownPullRequ
     const isOpen = state === 'open';
     const read = isOpen
       ? await readComments(forge, found, before, now(), signal)
-      : { comments: [], readAt: now() };
+      : { comments: [], readAt: now(), updatedSeenAt: now() };
     const isRed = checks.some((check) => check.state === 'red');
     const ofHead = before?.found.headSha === headSha ? before : null;
     const redSince = isRed ? (ofHead?.redSince ?? now()) : null;
