@@ -12,12 +12,21 @@ export const writing = (title: string, path = `${title.at(-1)}.txt`) => ({
   ],
 });
 
+type Scripts = Parameters<typeof openGitProject>[0];
+
+/** What a server needs to reach a repository. */
+interface Reachable {
+  readonly remote: string;
+  readonly apiUrl: string;
+  readonly token: string;
+}
+
 /** A project whose remote is at a forge, and a server with its token. */
-export const openForgeProject = async (
-  scripts: Parameters<typeof openGitProject>[0],
+export const openProjectAt = async <Opened extends Reachable>(
+  openForge: (project: string) => Promise<Opened>,
+  scripts: Scripts,
   forge: object = {},
   given: Readonly<Record<string, string>> = {},
-  openForge: typeof openGitHub = openGitHub,
 ) => {
   const project = openGitProject(scripts, { mode: 'worktree' }, { ownServer: true });
   const github = await openForge(project.root);
@@ -41,3 +50,10 @@ export const openForgeProject = async (
     });
   return { ...project, github, start, complete, untilPr };
 };
+
+export const openForgeProject = (
+  scripts: Scripts,
+  forge: object = {},
+  given: Readonly<Record<string, string>> = {},
+  openForge: typeof openGitHub = openGitHub,
+) => openProjectAt(openForge, scripts, forge, given);

@@ -21,7 +21,12 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-const invalid = (resource: string, field: string, code: string, message?: string): Answer => ({
+export const invalid = (
+  resource: string,
+  field: string,
+  code: string,
+  message?: string,
+): Answer => ({
   status: 422,
   body: { message: 'Validation Failed', errors: [{ resource, field, code, message }] },
 });
