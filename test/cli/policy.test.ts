@@ -183,3 +183,12 @@ test('a file that others can write, or that is not of root, does not count and i
   expect(doctor.out.replaceAll(/\s+/g, ' ')).toMatch(/problem policy \S+ does not count: /);
   expect(JSON.parse(turns.out).value).toBe(50);
 });
+
+test.each([
+  [{ workspace: { merge: 'squash' } }, 'not_author needs workspace.merge none'],
+  [{ forge: { merge: 'when_green' } }, 'not_author needs forge.merge never'],
+])('where %o merges by itself, policy.merge not_author is refused', async (more, says) => {
+  const { agent } = openProject({ policy: { merge: 'not_author' }, ...more });
+
+  expect(await agent('doctor')).toMatchObject({ code: 78, err: expect.stringContaining(says) });
+});

@@ -104,7 +104,10 @@ export const differencesFrom = async (
   env: NodeJS.ProcessEnv,
 ): Promise<readonly string[]> => {
   const told = surroundingsSchema.safeParse(await getJson(address, '/surroundings', askMs));
-  if (!told.success) return ['it is another version, which cannot say how it differs'];
+  if (!told.success)
+    return [
+      'how it differs is not known: it is another version, or your token has not the right admin',
+    ];
   const there = told.data;
   const all = [
     ...(here.node === there.node ? [] : [`it runs node ${there.node}, this is ${here.node}`]),

@@ -53,7 +53,8 @@ export const routeRights: Readonly<Record<string, Right | 'open'>> = {
   'POST /mcp/': 'read',
   'GET /openapi.json': 'read',
   'GET /metrics': 'read',
-  'GET /surroundings': 'read',
+  // The whole configuration, with headers and variables of MCP servers.
+  'GET /surroundings': 'admin',
   'GET /stream': 'read',
   'GET /stream/:task_id': 'read',
   'GET /inspect': 'read',

@@ -648,6 +648,11 @@ export const configSchema = configSections
     message:
       'when_complete needs workspace.merge none: work lands by its pull request, or by itself',
   })
+  .refine(({ policy, forge }) => policy.merge === 'anyone' || forge.merge === 'never', {
+    path: ['policy', 'merge'],
+    message:
+      'not_author needs forge.merge never: the server would merge for whoever published the work',
+  })
   .refine(({ policy, workspace }) => policy.merge === 'anyone' || workspace.merge === 'none', {
     path: ['policy', 'merge'],
     message:
