@@ -45,7 +45,10 @@ test.each(['anthropic', 'openai'] as const)(
       kind === 'anthropic'
         ? createAiSdkModel({ ...at, type: 'anthropic' })
         : createOpenAiModel({ ...at, protocol: 'chat' });
-    const setting = { model, options: { defaultModel: 'a-model', maxTurns: 50, maxTokensTotal: null } };
+    const setting = {
+      model,
+      options: { defaultModel: 'a-model', maxTurns: 50, maxTokensTotal: null },
+    };
     const running = await startSystem(setting);
     const { task_id: id } = await running.service.create({ description: 'a task' });
     await running.service.execute({ task: id, role: 'engineer', options: {} });

@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest';
 import { openDatabase, type SqliteDatabase } from '../../../src/actors/store/database.ts';
-import { type AuditFacts, createAudit } from '../../../src/actors/store/rows/audit-rows.ts';
+import {
+  type AuditFacts,
+  createAudit,
+  hashOfLine,
+} from '../../../src/actors/store/rows/audit-rows.ts';
 
 const facts = (action: string): AuditFacts => ({
   ...{ at: 1_000, name: 'ana', via: 'rpc', address: '127.0.0.1', action },
@@ -80,4 +84,21 @@ test('lines go on where somebody removed the record of the end', async () => {
   await audit.flush();
 
   expect((await audit.page(all)).map(({ seq }) => seq)).toEqual([1, 2]);
+});
+
+test('no text keeps a line, or the writes that carry it, out of the database', async () => {
+  const db = openDatabase({ file: ':memory:' });
+  const audit = createAudit(db);
+  const none = undefined as unknown as string;
+
+  audit.add({ ...facts('a\u0000b'), about: '\ud800', outcome: 'x'.repeat(1_000_000) });
+  audit.add({ ...facts('create'), address: none, name: 'a\nb', via: none });
+  touch(db, 'a');
+
+  const lines = await audit.page(all);
+  expect(lines).toMatchObject([
+    { action: 'a?b', about: '?', outcome: 'x'.repeat(300) },
+    { address: 'undefined', name: 'a?b', via: 'undefined' },
+  ]);
+  for (const { hash, ...line } of lines) expect(hashOfLine(line)).toBe(hash);
 });

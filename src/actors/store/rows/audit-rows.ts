@@ -91,6 +91,29 @@ const lineOf = (row: Row): AuditLine => ({
   hash: String(row['hash']),
 });
 
+const textAtMost = 300;
+/**
+ * Facts that every database takes, and gives back as they are. Other writes carry the lines: one that
+ * is refused would stop all of them.
+ */
+const storable = (facts: AuditFacts): AuditFacts => {
+  const text = (given: unknown): string =>
+    String(given)
+      .replaceAll(/[^\x20-\x7e]/g, '?')
+      .slice(0, textAtMost);
+  const { at, name, via, address, action, taskId, about, outcome } = facts;
+  return {
+    at,
+    name: text(name),
+    via: text(via),
+    address: text(address),
+    action: text(action),
+    taskId: taskId === null ? null : text(taskId),
+    about: about === null ? null : text(about),
+    outcome: text(outcome),
+  };
+};
+
 const endKey = 'audit_end';
 
 const prepareAudit = (db: Database) => ({
@@ -129,7 +152,7 @@ export const createAudit = (db: Database): Audit => {
     let { seq, hash } = yield* whereToAdd();
     for (const { id, facts, mayBeThere } of lines) {
       if (mayBeThere && (yield* sql().has.first(id)) !== null) continue;
-      const line = { ...facts, id, seq: seq + 1, previous: hash };
+      const line = { ...storable(facts), id, seq: seq + 1, previous: hash };
       seq = line.seq;
       hash = hashOfLine(line);
       const { at, name, via, address, action, taskId, about, outcome, previous } = line;
