@@ -38,9 +38,8 @@ export const loginTimes: LoginTimes = {
   rememberedMs: 60 * 60 * 1_000,
 };
 const { codeMs, sessionMs, rememberedMs } = loginTimes;
-/** The oldest gives way. */
-const codesAtMost = 100;
-const sessionsAtMost = 100;
+/** Of one token: its oldest code or login gives way, and nobody else's. */
+const loginsAtMost = 100;
 
 interface KnownCode {
   readonly expiresAt: number;
@@ -53,12 +52,15 @@ export const digestOf = (text: string): string =>
 export const secret = (): string => randomBytes(32).toString('base64url');
 const secretForm = /^[A-Za-z0-9_-]{43}$/;
 
-/** Adds as the newest; the oldest leaves when there are too many. */
-const keep = <Value>(all: Map<string, Value>, key: string, value: Value, atMost: number): void => {
-  all.delete(key);
+const keep = <Value extends { readonly under: string }>(
+  all: Map<string, Value>,
+  key: string,
+  value: Value,
+): void => {
   all.set(key, value);
-  const [oldest] = all.keys();
-  if (all.size > atMost && oldest !== undefined) all.delete(oldest);
+  const own = [...all].filter(([, { under }]) => under === value.under);
+  const [oldest] = own;
+  if (own.length > loginsAtMost && oldest !== undefined) all.delete(oldest[0]);
 };
 
 /** In memory: a restart ends them all. `now`: epoch ms. Holds digests, never a code or a token. */
@@ -69,7 +71,7 @@ export const createPageSessions = (now: () => number): PageSessions => {
     createCode: (under) => {
       const code = secret();
       const expiresAt = now() + codeMs;
-      keep(codes, digestOf(code), { expiresAt, under, used: false }, codesAtMost);
+      keep(codes, digestOf(code), { expiresAt, under, used: false });
       return { code, expiresAt };
     },
     exchange: (code) => {
@@ -82,7 +84,7 @@ export const createPageSessions = (now: () => number): PageSessions => {
       codes.set(key, { ...known, used: true });
       const session = { token: secret(), expiresAt: now() + sessionMs };
       const { expiresAt } = session;
-      keep(sessions, digestOf(session.token), { expiresAt, under: known.under }, sessionsAtMost);
+      keep(sessions, digestOf(session.token), { expiresAt, under: known.under });
       return session;
     },
     find: (given) => {

@@ -1,4 +1,9 @@
 import { expect, test } from 'vitest';
+import {
+  createPageSessions,
+  type PageCode,
+  type PageSession,
+} from '../../src/http/page-sessions.ts';
 import { startServer, token } from '../support/running.ts';
 
 type Server = Awaited<ReturnType<typeof startServer>>;
@@ -190,6 +195,19 @@ test('the oldest of 101 sessions is over, so memory stays bounded', async () => 
   );
 
   expect(statuses).toEqual([401, 200, 200]);
+});
+
+test('logins of one token push out none of another', () => {
+  const sessions = createPageSessions(Date.now);
+  const made = (under: string): string => {
+    const session = sessions.exchange((sessions.createCode(under) as PageCode).code);
+    return (session as PageSession).token;
+  };
+  const [kept, first] = [made('owner'), made('ana')];
+  for (let number = 0; number < 100; number += 1) made('ana');
+
+  expect(sessions.find(kept)).toMatchObject({ under: 'owner' });
+  expect(sessions.find(first)).toBeNull();
 });
 
 const page = new Map([

@@ -29,7 +29,7 @@ export interface LoginTimes {
   readonly rememberedMs: number;
 }
 
-/** The most codes, and the most sessions; the oldest gives way. */
+/** The most codes, and the most sessions, of one token: its oldest gives way, and nobody else's. */
 const rowsAtMost = 1_000;
 const endNotice = 'logout';
 
@@ -51,7 +51,7 @@ const prepareLogins = (db: PostgresDatabase) => ({
   removeOld: db.prepare('delete from page_logins where kind = ? and expires_at < ?'),
   removeMany: db.prepare(
     `delete from page_logins where digest in (
-       select digest from page_logins where kind = ?
+       select digest from page_logins where kind = ? and under = ?
        order by expires_at desc, digest offset ${rowsAtMost}
      )`,
   ),
@@ -70,7 +70,7 @@ export const createLoginRows = (
     expiresAt: number,
   ): Work<void> {
     yield* sql.add.send(digest, kind, under, expiresAt);
-    yield* sql.removeMany.send(kind);
+    yield* sql.removeMany.send(kind, under);
   };
   const tellEnd = (): Promise<void> => db.tellServers(endNotice);
   return {
