@@ -22,7 +22,7 @@ export interface Written {
   readonly approves?: boolean;
 }
 
-/** Who is who at a forge. */
+/** People of a forge and their rights. */
 export interface People {
   readonly isBot: (user: User) => boolean;
   /** Tells who may push, those of one list together. */
@@ -63,7 +63,7 @@ export const createComments = <Line extends Written>(
   discussion: Discussion<Line>,
   people: People,
 ) => {
-  /** What we wrote with a key. */
+  /** Our own comment with a key. */
   const ownWith = async (key: string, there: readonly Written[], signal: AbortSignal) => {
     const marked = there.filter(({ body }) => markerIn(body ?? '') === marker(key));
     if (marked.length === 0) return null;
@@ -95,7 +95,11 @@ export const createComments = <Line extends Written>(
       for (const { kind, each } of newest) {
         const { id, user, body, path, line, created_at: at } = each;
         comments.push({
-          ...{ id: String(id), kind, author: user?.login ?? 'ghost', at, text: body ?? '' },
+          id: String(id),
+          kind,
+          author: user?.login ?? 'ghost',
+          at,
+          text: body ?? '',
           canWrite: await canWrite(each),
           isBot: people.isBot(user),
           ours: markerIn(body ?? '') !== null && isOurs(user),

@@ -52,7 +52,9 @@ export const createIssues = (
     }
   };
   const asIssue = (issue: Issue, blockedBy: readonly number[]): ForgeIssue => ({
-    ...{ number: issue.number, title: issue.title, blockedBy },
+    number: issue.number,
+    title: issue.title,
+    blockedBy,
     // Gitea has no reason why an issue was closed.
     state: issue.state === 'open' ? 'open' : 'done',
     url: issue.html_url,
@@ -61,8 +63,6 @@ export const createIssues = (
     milestone: issue.milestone?.title ?? null,
     updatedAt: issue.updated_at,
   });
-  const saidBy = ({ number, body }: Issue): readonly number[] =>
-    blockersIn(body ?? '').filter((each) => each !== number);
 
   const issues = async (
     labels: readonly string[],
@@ -76,11 +76,11 @@ export const createIssues = (
       const { number, updated_at: at } = issue;
       const before = known.get(number);
       if (before?.at === at && before.until > now()) return before.blockers;
-      if (!hasDependencies || asks === asksAtMost) return saidBy(issue);
+      if (!hasDependencies || asks === asksAtMost) return blockersIn(issue);
       asks += 1;
       const asked = await askBlockers(number, signal);
       hasDependencies = asked !== null;
-      const blockers = asked === null || asked.length === 0 ? saidBy(issue) : asked;
+      const blockers = asked === null || asked.length === 0 ? blockersIn(issue) : asked;
       known.delete(number);
       if (asked !== null) known.set(number, { at, blockers, until: now() + rememberMs });
       for (const [oldest] of known) if (known.size > knownAtMost) known.delete(oldest);
@@ -99,7 +99,7 @@ export const createIssues = (
   const issue = async (number: number, signal: AbortSignal): Promise<ForgeIssue | null> => {
     try {
       const found = await ask({ path: `issues/${number}`, schema: issueSchema, signal });
-      return found.pull_request == null ? asIssue(found, saidBy(found)) : null;
+      return found.pull_request == null ? asIssue(found, blockersIn(found)) : null;
     } catch (error) {
       if (!(error instanceof ForgeRefusal) || error.fault !== 'gone') throw error;
       // Without the repository, nothing is known of the issue.

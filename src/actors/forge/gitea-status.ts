@@ -61,8 +61,13 @@ const mergeableOf = (pull: Pull, known: PullRequestStatus | null): PullRequest['
 };
 
 export const toPullRequest = (pull: Pull, known: PullRequestStatus | null = null): PullRequest => ({
-  ...{ number: pull.number, url: pull.html_url, state: stateOf(pull), headSha: pull.head.sha },
-  ...{ base: pull.base.ref, draft: isDraft(pull), updatedAt: pull.updated_at },
+  number: pull.number,
+  url: pull.html_url,
+  state: stateOf(pull),
+  headSha: pull.head.sha,
+  base: pull.base.ref,
+  draft: isDraft(pull),
+  updatedAt: pull.updated_at,
   mergeable: mergeableOf(pull, known),
   ...(pull.merged && pull.merge_commit_sha != null ? { mergeCommit: pull.merge_commit_sha } : {}),
 });
@@ -89,7 +94,8 @@ export const createStatus = ({ ask }: ForgeClient, lists: ForgeLists, people: Pe
     }
     return all
       .map(({ id, context, status, target_url: url }) => ({
-        ...{ id: `status:${id}:${sha}`, name: shortText(context, nameAtMost) },
+        id: `status:${id}:${sha}`,
+        name: shortText(context, nameAtMost),
         state: stateOfStatus(status),
         ...(url ? { url } : {}),
       }))

@@ -7,6 +7,7 @@ import { createPeople } from './gitea-people.ts';
 import { createStatus, isDraft, type Pull, pullSchema, toPullRequest } from './gitea-status.ts';
 import { createClient, type ForgeOptions, ForgeRefusal } from './http/client.ts';
 import { createLists } from './http/lists.ts';
+import { requireWritable } from './permissions.ts';
 import {
   type Forge,
   ForgeError,
@@ -14,6 +15,10 @@ import {
   type PullRequest,
   type WantedPullRequest,
 } from './port.ts';
+
+/** Follows that the token may not push. */
+const lacksRight =
+  '; give it write:repository and write:issue, and its account the right to write, or give another token';
 
 const repositorySchema = z.object({
   default_branch: z.string(),
@@ -44,16 +49,6 @@ export const createGitea = (options: ForgeOptions): Forge => {
     ask({ path: '', schema: repositorySchema, signal });
   const readPull = (number: number, signal: AbortSignal) =>
     ask({ path: `pulls/${number}`, schema: pullSchema, signal });
-
-  const requireWritable = ({ archived, permissions }: z.infer<typeof repositorySchema>): void => {
-    if (archived === true)
-      throw new ForgeError('refused', `${repository} is archived: nothing can be written there`);
-    if (permissions?.push === false)
-      throw new ForgeError(
-        'right',
-        `the token may not push to ${repository}; give it write:repository and write:issue, and its account the right to write, or give another token`,
-      );
-  };
 
   /** Of the thousand open ones, then of the thousand closed ones that moved last. */
   const findByHead = async (head: string, signal: AbortSignal): Promise<Pull | null> => {
@@ -144,7 +139,7 @@ export const createGitea = (options: ForgeOptions): Forge => {
     },
     defaultBranch: async (signal) => (await readRepository(signal)).default_branch,
     publish: async (wanted, signal) => {
-      requireWritable(await readRepository(signal));
+      requireWritable(repository, await readRepository(signal), lacksRight);
       const found = await findByHead(wanted.head, signal);
       return found === null ? create(wanted, signal) : refresh(found, wanted, signal);
     },

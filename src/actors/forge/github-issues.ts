@@ -64,15 +64,16 @@ export const createIssues = (
   };
 
   const asIssue = (issue: Issue, blockedBy: readonly number[]): ForgeIssue => ({
-    ...{ number: issue.number, title: issue.title, blockedBy, state: stateOf(issue) },
+    number: issue.number,
+    title: issue.title,
+    blockedBy,
+    state: stateOf(issue),
     url: `${new URL(issue.html_url).origin}/${repository}/issues/${issue.number}`,
     text: (issue.body ?? '').slice(0, issueTextAtMost),
     labels: issue.labels.flatMap((each) => (typeof each === 'string' ? each : (each.name ?? []))),
     milestone: issue.milestone?.title ?? null,
     updatedAt: issue.updated_at,
   });
-  const saidBy = ({ number, body }: Issue): readonly number[] =>
-    blockersIn(body ?? '').filter((each) => each !== number);
 
   const issues = async (
     labels: readonly string[],
@@ -83,7 +84,7 @@ export const createIssues = (
     let asks = 0;
     let hasDependencies = true;
     const blockersOf = async (issue: Issue): Promise<readonly number[]> => {
-      const own = saidBy(issue);
+      const own = blockersIn(issue);
       const { number, updated_at: at, issue_dependencies_summary: summary } = issue;
       if (!hasDependencies || summary?.blocked_by === 0 || asks === asksAtMost) return own;
       const of = `${at} ${summary?.blocked_by}`;
@@ -110,7 +111,7 @@ export const createIssues = (
       // A transferred issue and a renamed repository are both sent on.
       const isHere =
         isOf(repository, found.repository_url) || isOf(await nameNow(), found.repository_url);
-      return found.pull_request == null && isHere ? asIssue(found, saidBy(found)) : null;
+      return found.pull_request == null && isHere ? asIssue(found, blockersIn(found)) : null;
     } catch (error) {
       if (!(error instanceof ForgeRefusal) || error.fault !== 'gone') throw error;
       // Without the repository, nothing is known of the issue.

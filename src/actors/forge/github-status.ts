@@ -139,7 +139,8 @@ interface Part<Item> {
 type ETags = Readonly<Record<string, string>>;
 
 const runsOf = (sha: string): Part<ForgeCheck> => ({
-  ...{ key: `runs:${sha}`, path: `commits/${sha}/check-runs` },
+  key: `runs:${sha}`,
+  path: `commits/${sha}/check-runs`,
   // Several apps, or several runs of one, may use the same name.
   schema: runsSchema.transform(({ check_runs }) =>
     check_runs.toSorted((one, other) => one.id - other.id).map(checkOfRun),
@@ -147,12 +148,14 @@ const runsOf = (sha: string): Part<ForgeCheck> => ({
 });
 
 const statusesOf = (sha: string): Part<ForgeCheck> => ({
-  ...{ key: `statuses:${sha}`, path: `commits/${sha}/status` },
+  key: `statuses:${sha}`,
+  path: `commits/${sha}/status`,
   schema: statusesSchema.transform(({ statuses }) => statuses.map(checkOfStatus(sha))),
 });
 
 const reviewsOf = (number: number): Part<Review> => ({
-  ...{ key: 'reviews', path: `pulls/${number}/reviews` },
+  key: 'reviews',
+  path: `pulls/${number}/reviews`,
   schema: z.array(reviewSchema),
 });
 
@@ -233,7 +236,9 @@ export const createStatus = (client: ForgeClient, people: People) => {
     // GitHub works out whether it can be merged after it was asked: it may not be a change.
     const isSettled = known !== null && known.mergeable !== 'unknown';
     const answer = await client.request({
-      ...{ path: `pulls/${number}`, schema: pullSchema, signal },
+      path: `pulls/${number}`,
+      schema: pullSchema,
+      signal,
       etag: isSettled ? known.etags['pull'] : undefined,
     });
     const tag = answer === unchanged ? known?.etags['pull'] : answer.etag;
@@ -244,7 +249,9 @@ export const createStatus = (client: ForgeClient, people: People) => {
     if (pull.state !== 'open')
       return {
         ...pull,
-        ...{ checks: ofHead?.checks ?? [], review: known?.review ?? 'none', etags: own },
+        checks: ofHead?.checks ?? [],
+        review: known?.review ?? 'none',
+        etags: own,
       };
     const [{ checks, etags }, { review, etags: ofReviews }] = await Promise.all([
       readChecks(pull.headSha, ofHead, signal),

@@ -10,6 +10,7 @@ import { createThreads } from './github-threads.ts';
 import { createClient, type ForgeOptions, ForgeRefusal } from './http/client.ts';
 import { invalidFields, saysAlready, shortText } from './http/faults.ts';
 import { createLists } from './http/lists.ts';
+import { requireWritable } from './permissions.ts';
 import {
   type Forge,
   ForgeError,
@@ -17,6 +18,10 @@ import {
   type PullRequest,
   type WantedPullRequest,
 } from './port.ts';
+
+/** Follows that the token may not push. */
+const lacksRight =
+  ': it lacks the right contents: write; give it that right, or give another token';
 
 const repositorySchema = z.object({
   default_branch: z.string(),
@@ -58,16 +63,6 @@ export const createGitHub = (options: ForgeOptions): Forge => {
     ask({ path: '', schema: repositorySchema, signal });
   const readPull = (number: number, signal: AbortSignal) =>
     ask({ path: `pulls/${number}`, schema: pullSchema, signal });
-
-  const requireWritable = ({ archived, permissions }: z.infer<typeof repositorySchema>): void => {
-    if (archived === true)
-      throw new ForgeError('refused', `${repository} is archived: nothing can be written there`);
-    if (permissions?.push === false)
-      throw new ForgeError(
-        'right',
-        `the token may not push to ${repository}: it lacks the right contents: write; give it that right, or give another token`,
-      );
-  };
 
   const findByHead = async (owner: string, head: string, signal: AbortSignal) => {
     const query = { head: `${owner}:${head}`, state: 'all', sort: 'created', direction: 'desc' };
@@ -203,7 +198,7 @@ export const createGitHub = (options: ForgeOptions): Forge => {
     defaultBranch: async (signal) => (await readRepository(signal)).default_branch,
     publish: async (wanted, signal) => {
       const about = await readRepository(signal);
-      requireWritable(about);
+      requireWritable(repository, about, lacksRight);
       const owner = about.owner.login;
       const found = await findByHead(owner, wanted.head, signal);
       return found === null ? create(owner, wanted, signal) : refresh(found, wanted, signal);

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type ForgeClient, ForgeRefusal } from './http/client.ts';
+import { ForgeError } from './port.ts';
 
 const rememberMs = 10 * 60_000;
 const rememberedAtMost = 1_000;
@@ -40,4 +41,22 @@ export const createPermissions = ({ ask }: ForgeClient, now: () => number) => {
       return remember(login, permission ?? otherwise);
     };
   };
+};
+
+/** @throws ForgeError; `advice`: what a token needs that may not push */
+export const requireWritable = (
+  repository: string,
+  {
+    archived,
+    permissions,
+  }: {
+    readonly archived?: boolean | undefined;
+    readonly permissions?: { readonly push: boolean } | null | undefined;
+  },
+  advice: string,
+): void => {
+  if (archived === true)
+    throw new ForgeError('refused', `${repository} is archived: nothing can be written there`);
+  if (permissions?.push === false)
+    throw new ForgeError('right', `the token may not push to ${repository}${advice}`);
 };

@@ -215,7 +215,10 @@ export const createClient = (given: ForgeOptions) => {
     try {
       octokit ??= loaded();
       const sent = (await octokit).request({
-        ...{ method, url: address, ...query, ...body },
+        method,
+        url: address,
+        ...query,
+        ...body,
         headers: etag === undefined ? {} : { 'if-none-match': etag },
         request: method === 'GET' ? { signal } : { signal, retries: 0 },
       });
