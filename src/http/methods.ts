@@ -70,7 +70,8 @@ export const guardMethods = (
         // What is not in the table is for the owner alone.
         if (call?.caller === undefined || (needs === undefined && !call.caller.isOwner))
           throw new ServiceError('forbidden', {
-            ...{ needs: 'admin', name: call?.caller?.name ?? 'nobody' },
+            needs: 'admin',
+            name: call?.caller?.name ?? 'nobody',
             rights: call?.caller?.rights ?? 'none',
           });
         const asked = { action: name, needs: needs ?? 'admin', params };
@@ -98,7 +99,11 @@ const createCatalogueMethods = (catalogue: TaskQueries): Readonly<Record<string,
   import: async (params) => {
     const { items, dry_run = false } = parseParams(importParamsSchema, params);
     const wanted = items.map(({ priority = 2, labels = [], depends_on = [], ...item }) => ({
-      ...{ ...item, priority, labels, dependsOn: depends_on, version: null },
+      ...item,
+      priority,
+      labels,
+      dependsOn: depends_on,
+      version: null,
     }));
     return catalogue.import(wanted, { dryRun: dry_run, again: true });
   },
@@ -250,7 +255,11 @@ export const createMethods = (
     const given = parseParams(mergeManyParamsSchema, params);
     const { task_ids = [], all = false, dry_run, wait_seconds, ...how } = given;
     const request = {
-      ...{ taskIds: task_ids, all, dryRun: dry_run, waitSeconds: wait_seconds, ...how },
+      taskIds: task_ids,
+      all,
+      dryRun: dry_run,
+      waitSeconds: wait_seconds,
+      ...how,
       by: call?.caller?.name,
     };
     return service.mergeMany(request, call?.gone?.());
@@ -309,7 +318,10 @@ export const createMethods = (
       verdict,
       attempt: attempt ?? null,
       comments: comments.map(({ path, line, end_line, text }) => ({
-        ...{ path, line: line ?? null, endLine: end_line ?? null, text },
+        path,
+        line: line ?? null,
+        endLine: end_line ?? null,
+        text,
       })),
     });
   },
@@ -375,7 +387,10 @@ const createPeopleMethods = ({
     // Read first: lines that come meanwhile are beyond it.
     const end = await audit.end();
     const lines = await audit.page({
-      ...{ since: since === undefined ? 0 : Date.parse(since), taskId, after, limit },
+      since: since === undefined ? 0 : Date.parse(since),
+      taskId,
+      after,
+      limit,
     });
     const last = lines.at(-1);
     return {
@@ -396,9 +411,16 @@ const tokenView = ({ name, rights, createdAt, expiresAt }: KeptToken) => ({
 });
 
 const auditLineView = ({ taskId, about, at, ...line }: AuditLine) => ({
-  ...{ seq: line.seq, at: isoOf(at), name: line.name, via: line.via, address: line.address },
+  seq: line.seq,
+  at: isoOf(at),
+  name: line.name,
+  via: line.via,
+  address: line.address,
   action: line.action,
   ...(taskId === null ? {} : { task_id: taskId }),
   ...(about === null ? {} : { about }),
-  ...{ outcome: line.outcome, id: line.id, previous: line.previous, hash: line.hash },
+  outcome: line.outcome,
+  id: line.id,
+  previous: line.previous,
+  hash: line.hash,
 });

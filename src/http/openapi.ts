@@ -319,7 +319,10 @@ export const openApiDocument = (name: string, version: string) => ({
       get: {
         summary: 'an image of a task',
         parameters: ['task_id', 'digest'].map((name) => ({
-          ...{ name, in: 'path', required: true, schema: { type: 'string' } },
+          name,
+          in: 'path',
+          required: true,
+          schema: { type: 'string' },
         })),
         responses: {
           200: { description: 'the image', content: imageContent },

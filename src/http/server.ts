@@ -149,7 +149,8 @@ const addPageRoutes = (app: FastifyInstance, options: PageRouteOptions): void =>
     const repository = await options.forgeRepository().catch(() => null);
     const { name, rights } = callerOf(request);
     return {
-      ...{ name, rights },
+      name,
+      rights,
       project: projectName,
       version,
       started_at: startedAt,
@@ -385,8 +386,12 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
   app.addHook('preClose', operations.push.stopAll);
   const onA2aProblem = (error: unknown): void => options.log('A2A request failed', { error });
   const a2a = {
-    ...{ operations, reserveStream, redact: options.redact, onInternal: onA2aProblem },
-    ...{ rules: options.a2aRules, extendedCard: extendedCardOf(options) },
+    operations,
+    reserveStream,
+    redact: options.redact,
+    onInternal: onA2aProblem,
+    rules: options.a2aRules,
+    extendedCard: extendedCardOf(options),
   };
   const rpc = {
     a2a: createDispatch(a2a),
@@ -401,11 +406,17 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
   addRestRoutes(app, { ...a2a, onRequest: rpc.onRequest });
   app.get('/a2a/discovery', async () => discovery());
   addMcpRoutes(app, {
-    ...{ openStream, identity: options, redact: options.redact, onRequest: rpc.onRequest },
+    openStream,
+    identity: options,
+    redact: options.redact,
+    onRequest: rpc.onRequest,
     backendFor: (caller) =>
       createServiceBackend(
         {
-          ...{ methods: rpc.methods, store: options.store, answerPolicy: options.mcpAnswer, guard },
+          methods: rpc.methods,
+          store: options.store,
+          answerPolicy: options.mcpAnswer,
+          guard,
           onInternal: (error) => options.log('MCP request failed', { error }),
         },
         caller,
@@ -425,8 +436,10 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
   addExportRoute(app, options, rpc.onRequest);
   addImageRoutes(app, system.service, rpc.onRequest);
   addForgeWebhook(app, {
-    ...{ secret: options.forgeSecret, wake: system.wakeForge },
-    ...{ onRequest: rpc.onRequest, log: options.log },
+    secret: options.forgeSecret,
+    wake: system.wakeForge,
+    onRequest: rpc.onRequest,
+    log: options.log,
   });
   addStreamRoutes(app, openStream, options);
   return app;

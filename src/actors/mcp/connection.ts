@@ -43,7 +43,7 @@ export interface McpConnection extends CleanList {
 interface Session {
   readonly isStateless: boolean;
   readonly hasTools: boolean;
-  /** Whether the server tells when its list changes. */
+  /** True for a server that tells when its list changes. */
   readonly tellsChanges: boolean;
   request(
     method: string,
@@ -61,7 +61,7 @@ interface Limits {
 
 const leftMs = ({ until }: Limits): number => Math.max(1, Math.round(until - performance.now()));
 
-/** What a server says of its tools when it is greeted. */
+/** The answer of a server to a greeting, as far as it is about tools. */
 const toolSupport = (hello: unknown): Pick<Session, 'hasTools' | 'tellsChanges'> => {
   const { capabilities } = isJsonObject(hello) ? hello : {};
   const { tools } = isJsonObject(capabilities) ? capabilities : {};
@@ -335,7 +335,7 @@ interface Conversation {
   readonly changes: Changes;
 }
 
-/** Whether the list may have changed since it was read. */
+/** True when the list may have changed since it was read. */
 interface Changes {
   isStale: boolean;
 }

@@ -91,7 +91,9 @@ const createRelayAnswers = ({ servers, version }: RelayOptions) => {
       case 'tools/list':
         return {
           tools: offeredBy(server).map(({ tool, description, parameters }) => ({
-            ...{ name: tool, description, inputSchema: { type: 'object', ...parameters } },
+            name: tool,
+            description,
+            inputSchema: { type: 'object', ...parameters },
           })),
         };
       case 'tools/call':
@@ -164,7 +166,11 @@ export const openRelay = async (options: RelayOptions): Promise<Relay> => {
     servers: offered
       .filter(({ name }) => toolsOf(name).length > 0)
       .map(({ name, startMs, callMs }) => ({
-        ...{ name, startMs, callMs, url: `http://127.0.0.1:${port}/${name}`, token },
+        name,
+        startMs,
+        callMs,
+        url: `http://127.0.0.1:${port}/${name}`,
+        token,
       })),
     close: async () => {
       http.closeAllConnections();

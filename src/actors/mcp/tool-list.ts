@@ -105,7 +105,11 @@ const cleanTool = (server: string, given: unknown): McpTool | string => {
   const said = typeof description === 'string' ? visibleText(description).trim() : '';
   const shown = `[of the MCP server ${server}] ${keepHead(said, maxDescriptionBytes)}`.trim();
   return {
-    ...{ name, server, tool, parameters, description: shown },
+    name,
+    server,
+    tool,
+    parameters,
+    description: shown,
     fingerprint: toolHash([tool, shown, parameters]),
   };
 };

@@ -17,7 +17,7 @@ import { type HttpPlace, McpError, type McpServer, type StdioLaunch } from './po
 import { visibleText } from './tool-list.ts';
 import { withVariables } from './variables.ts';
 
-/** Where a stream that was cut goes on. */
+/** The point at which a stream that was cut goes on. */
 interface StreamPosition {
   lastEvent: string | null;
   retryMs: number;
@@ -279,7 +279,8 @@ export const openStdio =
         ...program,
         timeoutMs: longestLifeMs,
         signal: stop.signal,
-        ...{ headBytes: 0, tailBytes: shownErrorBytes },
+        headBytes: 0,
+        tailBytes: shownErrorBytes,
         onStdin: (stdin) => {
           input = stdin;
           stdin.on('error', () => {});

@@ -75,7 +75,7 @@ const within = (entries: readonly string[], list: readonly string[]): readonly s
   });
 };
 
-/** What both allow. */
+/** Access that both allow. */
 export const narrowAccess = (one: NetworkAccess, other: NetworkAccess): NetworkAccess => {
   if (one === false || other === false) return false;
   if (one === true || other === true) return one === true ? other : one;

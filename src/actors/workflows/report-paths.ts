@@ -21,7 +21,7 @@ export interface StartWorkflow {
   readonly decides?: 'person' | 'role';
   readonly verify?: readonly string[];
   readonly model?: string;
-  /** Who asks. */
+  /** The name of the caller. */
   readonly by?: string | undefined;
 }
 

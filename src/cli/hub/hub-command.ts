@@ -40,7 +40,8 @@ const status = async ({ env, io, json }: Shown): Promise<number> => {
   const listed = knownProjects(hubFolderOf(env)).map((known): ListedProject => {
     const { slug, root } = known;
     return {
-      ...{ project: root, slug },
+      project: root,
+      slug,
       ...(hub === null ? {} : { address: addressAt(hub.url, slug) }),
       running: serverFileOf(known) !== null,
       ...(existsSync(root) ? {} : { gone: true as const }),

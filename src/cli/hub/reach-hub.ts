@@ -94,7 +94,9 @@ const startProcess = (folder: string, port: number, env: NodeJS.ProcessEnv) => {
   const output = openSync(log, 'a', 0o600);
   const script = fileURLToPath(new URL('../agent-hub.js', import.meta.url));
   const child = spawn(process.execPath, [...nodeFlags, script, String(port)], {
-    ...{ detached: true, stdio: ['ignore', output, output], cwd: folder },
+    detached: true,
+    stdio: ['ignore', output, output],
+    cwd: folder,
     env: withoutProject(env),
   });
   closeSync(output);

@@ -75,7 +75,9 @@ const checkChain = async (client: Client): Promise<Checked> => {
   let [seq, hash] = [0, ''];
   let end: Page['end'];
   const broken = (at: number, problem: string): Checked => ({
-    ...{ lines: seq, hash, broken: { seq: at, problem } },
+    lines: seq,
+    hash,
+    broken: { seq: at, problem },
   });
   for await (const page of pagesOf(client, {})) {
     end ??= page.end;

@@ -23,12 +23,13 @@ export const createToken = async (
     throw new UsageError('give --name and --rights: agent token create --name ana --rights run');
   const client = await connection.server();
   const made = await client.call('token.create', {
-    ...{ name, rights },
+    name,
+    rights,
     ...(expires === undefined ? {} : { expires_seconds: secondsOf('--expires', expires) }),
   });
   const { name: named, rights: given, token, expires_at } = made;
   if (json) {
-    io.json({ ...{ name: named, rights: given, token }, ...(expires_at && { expires_at }) });
+    io.json({ name: named, rights: given, token, ...(expires_at && { expires_at }) });
     return exitCodes.done;
   }
   io.out(token);

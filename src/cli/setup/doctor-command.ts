@@ -338,7 +338,9 @@ const checkConfig = (loaded: LoadedConfig): readonly Check[] => [
   { check: 'config', status: 'ok', detail: configFileText(loaded) },
   ...policyTexts(loaded).map((detail) => ({ check: 'policy', status: 'note' as const, detail })),
   ...loaded.policyWarnings.map((detail) => ({
-    ...{ check: 'policy', status: 'problem' as const, detail },
+    check: 'policy',
+    status: 'problem' as const,
+    detail,
   })),
   ...missingPaths(loaded).map((detail) => ({
     check: 'config',

@@ -110,7 +110,9 @@ const cardFacts = (
 ): CardFacts => {
   const { versions, publicUrl } = a2aRules();
   return {
-    ...{ name, version, role },
+    name,
+    version,
+    role,
     // The gate lets only names of this server pass. Headers of a proxy can be anybody's.
     base: publicUrl ?? `http://${request.headers.host}`,
     // A client that names 1.0 gets a card without the members of 0.3, which a strict one refuses.

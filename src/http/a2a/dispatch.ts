@@ -59,7 +59,9 @@ const extendedCardMethod = 'GetExtendedAgentCard';
 type Id = string | number | null;
 
 export const rpcErrorAnswer = (id: Id, error: A2aError) => ({
-  ...{ jsonrpc: '2.0', id, error: rpcErrorOf(error) },
+  jsonrpc: '2.0',
+  id,
+  error: rpcErrorOf(error),
 });
 
 /** A call with unknown members is refused, as `json-rpc.ts` refuses it. */

@@ -66,7 +66,9 @@ const configListSchema = z.object({
 
 /** Without its credentials. */
 const configObject = ({ run, id, url, token, scheme }: PushConfig) => ({
-  ...{ taskId: run, id, url },
+  taskId: run,
+  id,
+  url,
   ...(token === null ? {} : { token }),
   ...(scheme === null ? {} : { authentication: { scheme } }),
 });
@@ -105,7 +107,11 @@ const createPushOperations = ({ configs, delivery, read }: PushOperationPorts) =
     version: string,
   ): Promise<PushConfig> => {
     const config: PushConfig = {
-      ...{ run, id, version, url, sent },
+      run,
+      id,
+      version,
+      url,
+      sent,
       token: token ?? null,
       scheme: authentication?.scheme ?? null,
       credentials: authentication?.credentials ?? null,
@@ -269,7 +275,11 @@ const createDelivery = (
   { reads, follows }: RunReading,
 ): PushDelivery =>
   createPushDelivery({
-    ...{ configs, follows, redact, now, log },
+    configs,
+    follows,
+    redact,
+    now,
+    log,
     readAt: ({ run, sent }) =>
       readRunAt(reads, run, sent).catch((error: unknown) => {
         if (error instanceof A2aError || isServiceError(error)) return null;
@@ -288,7 +298,10 @@ const createSends = (
     const config = configuration?.taskPushNotificationConfig;
     if (config !== undefined) await push.check(config);
     const sent = await sendMessage({ service, read, store }, message, {
-      ...{ tenant, role, idempotencyKey, by: caller.name },
+      tenant,
+      role,
+      idempotencyKey,
+      by: caller.name,
     });
     if (config === undefined) return sent;
     if (message.taskId === undefined) await push.addToNew(sent.id, config, version);

@@ -68,9 +68,19 @@ const textDeltaSchema = z.looseObject({ text: z.string() });
 const respondSchema = z.looseObject({ text: z.string().nullable() });
 
 const newRun = (from: number | null, before: TaskRun['before'] = null): TaskRun => ({
-  ...{ from, before, state: 'SUBMITTED', says: null, phase: 'waiting_for_run', progress: 0 },
-  ...{ attempt: from ?? 0, at: 0, generation: 0, inputId: null },
-  ...{ said: [], transcript: '', result: null },
+  from,
+  before,
+  state: 'SUBMITTED',
+  says: null,
+  phase: 'waiting_for_run',
+  progress: 0,
+  attempt: from ?? 0,
+  at: 0,
+  generation: 0,
+  inputId: null,
+  said: [],
+  transcript: '',
+  result: null,
 });
 
 const stateOfEnd: Readonly<Record<string, A2aState>> = {

@@ -122,7 +122,8 @@ const callOf = (verb: string, path: string, given: Record<string, unknown>): Res
   if (first !== 'tasks') throw unknownPath(verb, path);
   if (third === configs)
     return found(configMethods[`${verb} ${fourth === undefined ? 'all' : 'one'}`], {
-      ...{ taskId: id, ...(fourth === undefined ? {} : { id: fourth }) },
+      taskId: id,
+      ...(fourth === undefined ? {} : { id: fourth }),
     });
   if (third !== undefined) throw unknownPath(verb, path);
   const colon = id.lastIndexOf(':');
@@ -183,7 +184,10 @@ export const addRestRoutes = (app: FastifyInstance, options: RestOptions): void 
 
   for (const url of ['/a2a/rest/*', '/agents/:role/a2a/rest/*'])
     app.route({
-      ...{ method: ['GET', 'POST', 'DELETE', 'PUT', 'PATCH'], url, onRequest, handler: handle },
+      method: ['GET', 'POST', 'DELETE', 'PUT', 'PATCH'],
+      url,
+      onRequest,
+      handler: handle,
       errorHandler: (error, _request, reply) => {
         const { code } = error as { readonly code?: string };
         if (code === wrongMediaType)

@@ -142,7 +142,10 @@ const createAndStart = async (
   const task = `${requireMessageText(message)}${about}`;
   try {
     const { task_id } = await service.execute({
-      ...{ task, role, ...request, options: { ...runOptions(own.options), when: 'ready' } },
+      task,
+      role,
+      ...request,
+      options: { ...runOptions(own.options), when: 'ready' },
       by: to.by,
       draft: {
         labels: contextId === undefined ? [] : [labelOfContext(contextId)],
@@ -172,7 +175,10 @@ const runAgain = async (
   try {
     await service.execute({
       ...(requestId === undefined ? {} : { requestId: `${requestId}/again` }),
-      ...{ task: view.task_id, role: view.role ?? defaultRole, options: { when: 'ready' }, by },
+      task: view.task_id,
+      role: view.role ?? defaultRole,
+      options: { when: 'ready' },
+      by,
     });
     return null;
   } catch (error) {
@@ -238,7 +244,10 @@ const continueTask = async (
   if (run.state === 'INPUT_REQUIRED' && run.inputId !== null) {
     const { inputId } = run;
     await service.respond(view.task_id, run.attempt, {
-      ...{ type: 'respond', inputId, text, decision: null },
+      type: 'respond',
+      inputId,
+      text,
+      decision: null,
     });
     return { id: taskId, refused: null };
   }

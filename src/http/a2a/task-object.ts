@@ -57,7 +57,8 @@ const message = (
   messageId: `${id}-${name}`,
   role: said.by === 'user' ? 'ROLE_USER' : 'ROLE_AGENT',
   parts: [{ text: said.text }],
-  ...{ contextId, taskId: id },
+  contextId,
+  taskId: id,
   metadata: { timestamp: wireTime(said.at) },
 });
 
@@ -157,7 +158,9 @@ export const statusEvent = (subject: Subject): StreamResponse => {
   const { id, contextId } = runIdentity(subject);
   return {
     statusUpdate: {
-      ...{ taskId: id, contextId, status: statusObject(subject) },
+      taskId: id,
+      contextId,
+      status: statusObject(subject),
       metadata: changingMetadata(subject),
     },
   };

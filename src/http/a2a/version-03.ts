@@ -51,7 +51,11 @@ const partFrom = (given: unknown): unknown => {
   if (kind === 'data') return withoutUndefined({ data, metadata });
   const { name, mimeType, bytes, uri } = looseOf(file) ?? {};
   return withoutUndefined({
-    ...{ raw: bytes, url: uri, filename: name, mediaType: mimeType, metadata },
+    raw: bytes,
+    url: uri,
+    filename: name,
+    mediaType: mimeType,
+    metadata,
   });
 };
 
@@ -133,7 +137,8 @@ const messageTo = ({ role, parts, ...rest }: A2aMessage): Loose => ({
 });
 
 const statusTo = ({ state, message, timestamp }: TaskStatus): Loose => ({
-  ...{ state: stateIn03(state), timestamp },
+  state: stateIn03(state),
+  timestamp,
   ...(message === undefined ? {} : { message: messageTo(message) }),
 });
 
@@ -177,7 +182,9 @@ export const eventTo03 = (event: StreamResponse, endsAtQuestion: boolean): Loose
 
 /** What a client of 0.3 looks for in a card; it ignores the rest. */
 export const cardMembers03 = (url: string, needsToken: boolean): Loose => ({
-  ...{ protocolVersion: '0.3.0', url, preferredTransport: 'JSONRPC' },
+  protocolVersion: '0.3.0',
+  url,
+  preferredTransport: 'JSONRPC',
   additionalInterfaces: [{ url, transport: 'JSONRPC' }],
   supportsAuthenticatedExtendedCard: needsToken,
   ...(needsToken ? { security: [{ token: [] }] } : {}),

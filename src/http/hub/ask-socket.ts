@@ -26,7 +26,10 @@ export const askSocket = (ask: SocketAsk): Promise<SocketAnswer> =>
     const { socketPath, method, path, host = 'localhost', token, body } = ask;
     const text = body === undefined ? '' : JSON.stringify(body);
     const sent = request({
-      ...{ socketPath, method, path, agent: false },
+      socketPath,
+      method,
+      path,
+      agent: false,
       signal: AbortSignal.timeout(ask.withinMs),
       headers: {
         host,

@@ -61,7 +61,9 @@ export const addMcpRoutes = (app: FastifyInstance, options: McpRouteOptions): vo
 
   const answerOn = (stream: SseConnection, text: string, backend: McpBackend): void => {
     const session = createMcpSession({
-      ...{ backend, identity, isStateless: true },
+      backend,
+      identity,
+      isStateless: true,
       send: (message) =>
         stream.write(`event: message\ndata: ${redact(JSON.stringify(message))}\n\n`),
     });
@@ -83,7 +85,9 @@ export const addMcpRoutes = (app: FastifyInstance, options: McpRouteOptions): vo
       return openStream(reply, null, (stream) => answerOn(stream, text, backend));
     let given: object | null = null;
     const session = createMcpSession({
-      ...{ backend, identity, isStateless: true },
+      backend,
+      identity,
+      isStateless: true,
       send: (message) => {
         given = message;
       },

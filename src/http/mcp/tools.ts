@@ -262,7 +262,9 @@ const calls =
 const { task_id, attempt, input_id, text } = respondParamsSchema.shape;
 /** Without a decision the service refuses an answer to calls that need approval. */
 const answerParamsSchema = z.strictObject({
-  ...{ task_id, attempt, input_id },
+  task_id,
+  attempt,
+  input_id,
   text: text.unwrap().describe('the answer in words'),
 });
 

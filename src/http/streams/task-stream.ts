@@ -236,7 +236,11 @@ export const createStreams = (store: EntryReads, onError: (error: unknown) => vo
       await sendEntries(store, connection, seqs);
     }
     followJournal(store, connection, {
-      ...{ taskId: null, after, endsAfter: 0, closing: null, onError },
+      taskId: null,
+      after,
+      endsAfter: 0,
+      closing: null,
+      onError,
     });
   };
   return {

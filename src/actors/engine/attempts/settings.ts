@@ -42,7 +42,7 @@ export interface RoleSettings extends RoleProfile {
 
 /** How work lands on the branch of the project. */
 export interface MergeSettings {
-  /** Who ran a task does not merge it. */
+  /** The one who ran a task does not merge it (`policy.merge`). */
   readonly notAuthor: boolean;
   /** Applies when a person names none. */
   readonly style: QueueMember['style'];
@@ -175,7 +175,7 @@ export interface Settings {
   readonly placeOf: (model: string) => AskedPlace;
   /** Why a policy leaves out an assistant with a model, null for its own choice; null: it may work. */
   readonly assistantRefusal: (name: AssistantName, model: string | null) => string | null;
-  /** What nothing may pass. */
+  /** Limits that hold for roles and runs, too. */
   readonly bounds: Bounds;
   /** The user's servers of the Model Context Protocol. */
   readonly mcpServers: readonly McpServer[];

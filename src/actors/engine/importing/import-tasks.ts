@@ -195,7 +195,10 @@ export const createImport = (ports: ImportPorts) => {
       const action = await carryOut(each);
       const id = taskOf.get(item.ref);
       done.push({
-        ...{ title: item.title, name: item.name, action, unknown },
+        title: item.title,
+        name: item.name,
+        action,
+        unknown,
         ...(id === undefined ? {} : { task_id: id }),
         depends_on: after.map(nameOf),
         cycles: cycles.map((cycle) => cycle.map(nameOf).join(' -> ')),

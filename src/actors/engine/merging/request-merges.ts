@@ -19,7 +19,7 @@ interface HowToMerge {
   readonly force?: boolean;
   /** False: a person says that it lands without a test. */
   readonly verify?: boolean;
-  /** Who asks. */
+  /** The name of the caller. */
   readonly by?: string;
 }
 
@@ -116,7 +116,7 @@ interface MergeRequestPorts {
   readonly status: (taskId: string) => Promise<TaskView>;
   readonly list: (request: ListRequest) => Promise<TaskPage>;
   readonly landing: () => MergeSettings;
-  /** Who asked for the attempts of a task. */
+  /** Names of those who asked for its attempts. */
   readonly runBy: (taskId: TaskId) => Promise<readonly string[]>;
 }
 
@@ -142,7 +142,7 @@ const readEnd = async (
   }
 };
 
-/** What lands there comes to the branch by itself. */
+/** Work that lands there comes to the branch by itself. */
 const isAtForge = ({ pull_request: found }: TaskView): boolean =>
   found?.state === 'open' || found?.state === 'merging';
 

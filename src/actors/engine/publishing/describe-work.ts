@@ -73,7 +73,10 @@ const valuesOf = (
   const { task_id, title, result = '', role = 'agent', work } = task;
   const cost = costOf(task);
   return {
-    ...{ title, task_id, attempt: `${attempt}`, role },
+    title,
+    task_id,
+    attempt: `${attempt}`,
+    role,
     summary: result.trim().slice(0, summaryAtMost),
     changes:
       work === undefined

@@ -38,7 +38,7 @@ const chartGuards = pullRequestMachine.implementations.guards as unknown as Read
   Record<GuardName, Guard>
 >;
 
-/** What its merge needs. */
+/** Needs of its merge. */
 const needsOf = (context: PullRequestContext, seen: Seen): ExplainedPullRequest['guards'] => {
   const { checks, red, review, mergeable } = seen;
   const { hasChecks, hasReview, isMergeable } = chartGuards;
@@ -62,7 +62,7 @@ const needsOf = (context: PullRequestContext, seen: Seen): ExplainedPullRequest[
   ];
 };
 
-/** What the chart decides in `deciding`, in its order. */
+/** Decisions of `deciding`, in the order of the chart. */
 const decisionsOf = (context: PullRequestContext, seen: Seen): ExplainedPullRequest['guards'] => {
   const { task, checks, review, mergeable, draft, base, areOver: are_over, rules } = seen;
   const { onChecks: on_checks, onComments: on_comments, maxRounds: max_rounds, merge } = rules;
@@ -75,7 +75,15 @@ const decisionsOf = (context: PullRequestContext, seen: Seen): ExplainedPullRequ
     hasOtherBase: { task, base },
     isFlaky: { task, checks, are_over, on_checks, fix },
     wantsAttempt: {
-      ...{ task, checks, are_over, said, fix, on_checks, on_comments, round, max_rounds },
+      task,
+      checks,
+      are_over,
+      said,
+      fix,
+      on_checks,
+      on_comments,
+      round,
+      max_rounds,
       fails_again: failsAgain(context),
     },
     isOutdated: { task, mergeable, on_checks, round, max_rounds, tried },

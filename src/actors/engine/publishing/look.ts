@@ -39,7 +39,7 @@ export interface CommentsRead {
   readonly updatedSeenAt: number;
 }
 
-/** What was read last, so that only what changed is read again. */
+/** The last reading: only what changed since is read again. */
 interface Known extends CommentsRead {
   readonly found: PullRequestStatus;
   /** Since when a check of this head has failed; null: none has. */
@@ -120,7 +120,13 @@ const toSeen = (
   const red = checks.flatMap((check) => (check.state === 'red' ? [check.name] : []));
   const isPending = checks.some((check) => check.state === 'pending');
   return {
-    ...{ state, headSha, draft, review, mergeable, task, rules: rulesOf(settings()) },
+    state,
+    headSha,
+    draft,
+    review,
+    mergeable,
+    task,
+    rules: rulesOf(settings()),
     base: state === 'open' ? baseOf(context, found, stack) : 'own',
     checks: checksOf(found, published, now(), settings().checksWaitMs),
     red: red.slice(0, redAtMost),

@@ -200,7 +200,7 @@ const wouldBeRefused = (
 const isoOrNull = (at: number | null): string | null =>
   at === null ? null : new Date(at).toISOString();
 
-/** What was, where the guard of a refusal holds by now: a task may have been away with its branch. */
+/** Past tense of refusals whose guard holds by now: a task may have been away with its branch. */
 const pastRefusals: Readonly<
   Partial<Record<string, { readonly guard: RunGuard; readonly was: string }>>
 > = {

@@ -20,7 +20,7 @@ export interface ExecuteRequest {
   readonly role: Role;
   readonly options: RunOptions;
   readonly requestId?: string;
-  /** Who asks. */
+  /** The name of the caller. */
   readonly by?: string | undefined;
   /** For a task that is created from the text, whatever the text is. */
   readonly draft?: Pick<CreateRequest, 'labels' | 'dependencies'>;

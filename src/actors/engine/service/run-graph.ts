@@ -51,7 +51,7 @@ export interface RunGraphRequest {
   /** At most as many start, with what they depend on; the first priority first. */
   readonly limit?: number;
   readonly requestId?: string;
-  /** Who asks. */
+  /** The name of the caller. */
   readonly by?: string | undefined;
 }
 

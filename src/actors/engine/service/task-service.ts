@@ -298,7 +298,8 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
     ...createAttemptChanges({ ...ports, status: queries.status }),
     ...createMergeRequests({
       ...ports,
-      ...{ status: queries.status, list: queries.list },
+      status: queries.status,
+      list: queries.list,
       runBy: async (taskId) => (await views.snapshotOf(taskId)).context.runBy ?? [],
     }),
     execute: createExecute({ ...ports, queries }),

@@ -16,7 +16,7 @@ export interface AuditFacts {
   /** A method, an operation or a route. */
   readonly action: string;
   readonly taskId: string | null;
-  /** What else it is about, such as the name of a token. */
+  /** Its other subject, such as the name of a token. */
   readonly about: string | null;
   /**
    * `allowed`: written no later than what came of it. `done`: names a task that came of it.
