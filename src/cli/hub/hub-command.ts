@@ -4,7 +4,7 @@ import type { Login } from '../../http/hub/logins.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { renderTable } from '../output/render/table.ts';
-import { oneLine, stripControls } from '../output/safe-text.ts';
+import { oneLine } from '../output/safe-text.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { hubFiles, hubFolderOf } from './hub-place.ts';
 import { serverFileOf } from './hub-projects.ts';
@@ -60,7 +60,7 @@ const status = async ({ env, io, json }: Shown): Promise<number> => {
   const stateOf = ({ gone, running }: ListedProject): string =>
     gone === true ? 'gone' : running ? 'running' : 'stopped';
   const rows = listed.map((each) =>
-    [each.slug, stateOf(each), each.project].map((text) => ({ text: stripControls(text) })),
+    [each.slug, stateOf(each), each.project].map((text) => ({ text })),
   );
   if (rows.length > 0) io.out(renderTable(['NAME', 'STATE', 'PROJECT'], rows, io.width));
   return code;

@@ -1,3 +1,4 @@
+import { stripControls } from '../safe-text.ts';
 import { joined, type Style, styled, type Text } from '../styled.ts';
 import { cutToWidth, textWidth } from '../wrap.ts';
 
@@ -21,6 +22,12 @@ const fitting = (widths: readonly number[], width: number, atLeast: number): num
   return count;
 };
 
+/** A row is one line, whatever a cell holds. */
+const oneLined = ({ text, ...cell }: Cell): Cell => ({
+  ...cell,
+  text: stripControls(text).replaceAll(/[\r\n\t]+/g, ' '),
+});
+
 /**
  * A header and rows in columns. `width`: the columns of the terminal; null where lines may be long.
  * On a narrow terminal the columns before the last one are left out, and its cells are cut.
@@ -33,7 +40,7 @@ export const renderTable = (
 ): Text => {
   const lines: readonly (readonly Cell[])[] = [
     header.map((text) => ({ text, style: 'bold' as const })),
-    ...rows,
+    ...rows.map((row) => row.map(oneLined)),
   ];
   const last = header.length - 1;
   const all = header
